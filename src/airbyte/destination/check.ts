@@ -6,7 +6,7 @@ import { networkProblem } from '../../http/failures.ts';
 import { withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { readConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
-import { connectionStatus } from '../protocol/messages.ts';
+import { connectionStatusMessage } from '../protocol/messages.ts';
 
 const CHECK_TIMEOUT_MS = 20_000;
 
@@ -21,7 +21,7 @@ export const check: Verb = async (context) => {
   const dryRunNote = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
   const ledgerNote = ledger.isKept ? '' : ' There is no ledger_dir: nothing is remembered, and nothing can be proved.';
   const message = `${dryRunNote}The host answers. Whether the token is right only the first deletion shows.${ledgerNote}`;
-  return connectionStatus('SUCCEEDED', message);
+  return connectionStatusMessage('SUCCEEDED', message);
 };
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */

@@ -11,8 +11,10 @@ export interface ConfiguredStream {
   readonly destinationSyncMode: string;
   /** Properties that are its key; empty if no key is configured. A field inside a property is none. */
   readonly primaryKey: readonly string[];
+  /** Number of the refresh that a row belongs to. Rows of numbers below the minimum are to be removed. */
   readonly generationId: number | undefined;
   readonly minimumGenerationId: number | undefined;
+  /** The same for all attempts of one job. */
   readonly syncId: number | undefined;
 }
 
@@ -46,12 +48,12 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
   return {
     descriptor,
     properties: new Map(isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : []),
-    syncMode: textIn(value.sync_mode) ?? 'full_refresh',
-    destinationSyncMode: textIn(value.destination_sync_mode) ?? 'append',
+    syncMode: stringOrUndefined(value.sync_mode) ?? 'full_refresh',
+    destinationSyncMode: stringOrUndefined(value.destination_sync_mode) ?? 'append',
     primaryKey: Array.isArray(value.primary_key) ? value.primary_key.flatMap(keyProperty) : [],
-    generationId: numberIn(value.generation_id),
-    minimumGenerationId: numberIn(value.minimum_generation_id),
-    syncId: numberIn(value.sync_id),
+    generationId: numberOrUndefined(value.generation_id),
+    minimumGenerationId: numberOrUndefined(value.minimum_generation_id),
+    syncId: numberOrUndefined(value.sync_id),
   };
 }
 
@@ -61,9 +63,9 @@ function keyProperty(path: unknown): string[] {
   return names.length === 1 && typeof names[0] === 'string' ? [names[0]] : [];
 }
 
-const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+const stringOrUndefined = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-const numberIn = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
+const numberOrUndefined = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
 const catalogError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 

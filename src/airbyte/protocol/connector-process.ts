@@ -8,8 +8,8 @@ import { endNow, letHeapGrow, runUntilStopped } from '../../base/process.ts';
 import { systemRandom } from '../../base/runtime.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
 import type { Connector } from './connector.ts';
-import { runConnector } from './entrypoint.ts';
 import { MessageWriter } from './message-writer.ts';
+import { runConnector } from './run-connector.ts';
 
 /** How often a pipe is checked for a reader (ms). */
 const READER_CHECK_MS = 2_000;

@@ -1,6 +1,6 @@
-// This folder: the Airbyte protocol, which both connectors share. `connector-process.ts` is the life of a process,
-// `entrypoint.ts` runs one verb in it. `catalog-and-states.ts` parses what the platform passes. `messages.ts` has what
-// `message-writer.ts` writes to stdout.
+// This folder: the Airbyte protocol, which both connectors share. `connector-process.ts` is the life of a process, in
+// which `run-connector.ts` runs one verb. `catalog-and-states.ts` parses what the platform passes. `messages.ts` has
+// what `message-writer.ts` writes to stdout.
 
 import type { Env } from '../../base/env.ts';
 import type { Runtime } from '../../base/runtime.ts';

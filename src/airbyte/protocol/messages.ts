@@ -26,8 +26,8 @@ export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 /** Every message that is written as an object. Records are written as bytes, echoed states as text. */
 export type Message =
   | { readonly type: 'CATALOG'; readonly catalog: { readonly streams: readonly AirbyteStream[] } }
-  | ReturnType<typeof specMessage | typeof connectionStatus | typeof stateMessage>
-  | ReturnType<typeof statusMessage | typeof errorTrace | typeof logMessage>;
+  | ReturnType<typeof specMessage | typeof connectionStatusMessage | typeof stateMessage>
+  | ReturnType<typeof streamStatusMessage | typeof errorTraceMessage | typeof logMessage>;
 
 const CONNECTORS = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors';
 
@@ -56,7 +56,7 @@ export const stateMessage = (stream: StreamDescriptor, state: object, recordCoun
     },
   }) as const;
 
-export const connectionStatus = (status: 'SUCCEEDED' | 'FAILED', message: string) =>
+export const connectionStatusMessage = (status: 'SUCCEEDED' | 'FAILED', message: string) =>
   ({ type: 'CONNECTION_STATUS', connectionStatus: { status, message } }) as const;
 
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const;
@@ -66,7 +66,7 @@ export const logMessage = ({ level, message, event, fields }: LogEvent) =>
   ({ type: 'LOG', log: { level: LEVELS[level], message, event, ...(fields && { fields }) } }) as const;
 
 /** `quotaReset`: a RUNNING says that it waits for a limit to reset. Both instants are in ms since 1970. */
-export function statusMessage(
+export function streamStatusMessage(
   stream: StreamDescriptor,
   status: StreamStatus,
   emittedAt: number,
@@ -82,7 +82,7 @@ export function statusMessage(
 const DEFECT_MESSAGE = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
 
 /** Converts anything that was thrown into a TRACE ERROR, secrets masked. `stream`: the only one that failed by it. */
-export function errorTrace(
+export function errorTraceMessage(
   thrown: unknown,
   emittedAt: number,
   mask: (text: string) => string,

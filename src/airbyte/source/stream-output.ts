@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
-import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
+import { errorTraceMessage, type StreamStatus, stateMessage, streamStatusMessage } from '../protocol/messages.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
 import { RESCUED_PROPERTY, type RecordStream } from '../records/streams.ts';
 
@@ -35,7 +35,7 @@ export class StreamOutput {
   writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
     this.#status = status;
     const { writer, clock } = this.#context;
-    return writer.write(statusMessage(this.descriptor, status, clock.now(), waitingUntil));
+    return writer.write(streamStatusMessage(this.descriptor, status, clock.now(), waitingUntil));
   }
 
   /** `recordCount`: records since the state before. */
@@ -89,7 +89,7 @@ export class StreamOutput {
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;
     if (!this.isRunning) await this.writeStatus('STARTED');
-    await writer.write(errorTrace(error, clock.now(), redactor.mask, this.descriptor));
+    await writer.write(errorTraceMessage(error, clock.now(), redactor.mask, this.descriptor));
     await this.writeStatus('INCOMPLETE');
   }
 }

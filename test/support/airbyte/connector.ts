@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import type { Connector } from '../../../src/airbyte/protocol/connector.ts';
-import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
 import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
+import { runConnector } from '../../../src/airbyte/protocol/run-connector.ts';
 import type { Clock } from '../../../src/base/clock.ts';
 import { systemEnv } from '../../../src/base/env.ts';
 

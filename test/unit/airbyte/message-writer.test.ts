@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
-import { errorTrace } from '../../../src/airbyte/protocol/messages.ts';
+import { errorTraceMessage } from '../../../src/airbyte/protocol/messages.ts';
 import { configError } from '../../../src/base/errors.ts';
 
 /** Takes a chunk only when told to. */
@@ -90,7 +90,9 @@ describe('a trace', () => {
     const cause = new Error('not taken: hush');
     const where = { day: '2026-01-15', row: 3 };
     const error = configError('Wrong token hush.', { detail: 'got hush', where, cause });
-    const text = JSON.stringify(errorTrace(error, 1_700_000_000_000, mask, { name: 'events', namespace: 'shop' }));
+    const text = JSON.stringify(
+      errorTraceMessage(error, 1_700_000_000_000, mask, { name: 'events', namespace: 'shop' }),
+    );
     expect(JSON.parse(text).trace).toMatchObject({
       type: 'ERROR',
       emitted_at: 1_700_000_000_000,
@@ -112,7 +114,7 @@ describe('a trace', () => {
     } catch (error) {
       thrown = error;
     }
-    const text = JSON.stringify(errorTrace(thrown, 1, mask));
+    const text = JSON.stringify(errorTraceMessage(thrown, 1, mask));
     expect(text).toContain('system_error');
     expect(text).not.toContain('somebody');
   });

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { Verb, VerbContext } from '../../../src/airbyte/protocol/connector.ts';
-import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
 import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
-import { connectionStatus } from '../../../src/airbyte/protocol/messages.ts';
+import { connectionStatusMessage } from '../../../src/airbyte/protocol/messages.ts';
+import { runConnector } from '../../../src/airbyte/protocol/run-connector.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/runtime.ts';
@@ -30,7 +30,7 @@ async function check(
   out.on('error', () => {});
   const ending = new AbortController();
   const verb: Verb = async (context) =>
-    connectionStatus('SUCCEEDED', await work(context, (error) => ending.abort(error)));
+    connectionStatusMessage('SUCCEEDED', await work(context, (error) => ending.abort(error)));
   const load = async () => verb;
   const code = await runConnector(
     { spec: { files: [], load }, check: { files: ['config'], load }, discover: { files: ['config'], load } },

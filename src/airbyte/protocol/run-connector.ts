@@ -9,7 +9,7 @@ import { Redactor, Secret } from '../../base/secrets.ts';
 import { readJsonFile } from '../../fs/named-file.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './catalog-and-states.ts';
 import type { Connector, VerbContext } from './connector.ts';
-import { connectionStatus, errorTrace } from './messages.ts';
+import { connectionStatusMessage, errorTraceMessage } from './messages.ts';
 
 /** Time (ms) that work may take to close after an abort. The deletions in `erasure/requests.ts` get less. */
 const CLOSING_MS = 4_000;
@@ -24,18 +24,17 @@ interface ConnectorSystem extends Pick<VerbContext, 'writer' | 'input' | 'clock'
 export async function runConnector(connector: Connector, system: ConnectorSystem): Promise<number> {
   const { writer, signal, clock } = system;
   const redactor = new Redactor();
-  let exitCode: number = EXIT.done;
   try {
     await withinClosingTime(runVerb(connector, system, redactor), signal, clock);
+    // A verb may return all the same, and then nobody knows what it left out.
     signal.throwIfAborted();
+    await writer.drain();
+    return EXIT.done;
   } catch (error) {
-    exitCode = EXIT.failed;
     await writeFailure(signal.aborted ? signal.reason : error, system, redactor);
+    await writer.drain().catch(() => {});
+    return EXIT.failed;
   }
-  return writer.drain().then(
-    () => exitCode,
-    () => EXIT.failed,
-  );
 }
 
 async function runVerb(connector: Connector, system: ConnectorSystem, redactor: Redactor): Promise<void> {
@@ -58,7 +57,7 @@ async function runVerb(connector: Connector, system: ConnectorSystem, redactor: 
     // What the user or the network can mend is an answer of `check`, not a failure of the connector.
     const isAnswer = verb === 'check' && error instanceof UserError && error.kind !== 'system' && !signal.aborted;
     if (!isAnswer) throw error;
-    await writer.write(connectionStatus('FAILED', mask(error.platformMessage)));
+    await writer.write(connectionStatusMessage('FAILED', mask(error.platformMessage)));
   }
 }
 
@@ -113,5 +112,5 @@ async function writeFailure(error: unknown, { writer, clock }: ConnectorSystem, 
     return;
   }
   // A closed stdout takes no message, not even that of its own failure.
-  await writer.write(errorTrace(error, clock.now(), redactor.mask)).catch(() => {});
+  await writer.write(errorTraceMessage(error, clock.now(), redactor.mask)).catch(() => {});
 }
