@@ -14,12 +14,12 @@ export const whyUnreadable = (error: unknown): string => READ_FAILURES.get(codeO
 const DISK_FULL_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
 const DISK_FAILING_CODES: ReadonlySet<string> = new Set([...DISK_FULL_CODES, 'EIO', 'EROFS', 'ESTALE']);
-const NEEDS_RIGHT = 'give another, or give this user the right to';
+const GIVE_RIGHT = 'give another, or give this user the right to';
 /** What to do about a path that this user cannot use, now or later, by the code. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
-  ['EACCES', NEEDS_RIGHT],
-  ['EPERM', NEEDS_RIGHT],
-  ['EROFS', NEEDS_RIGHT],
+  ['EACCES', GIVE_RIGHT],
+  ['EPERM', GIVE_RIGHT],
+  ['EROFS', GIVE_RIGHT],
   ['ENOENT', 'its folder does not exist, make it or give another'],
   ['ENOTDIR', 'a part of its path is no folder, give another'],
   ['EISDIR', 'it is a folder, give another'],

@@ -19,7 +19,7 @@ export const LOCK_WAIT_MS = DEAD_AFTER_MS + 15_000;
 const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
 
 interface Owner {
-  /** Differs for any two owners of one path. */
+  /** Differs for any two owners of one lock. */
   readonly token: string;
   readonly identity: StoredIdentity;
   /** When its file was last touched (ms since 1970). */
@@ -42,7 +42,7 @@ export interface Lock {
    * right before each step that others see.
    */
   checkHeld(): void;
-  /** A file that cannot be removed counts as in use until this process ends, and as a dead owner's then. */
+  /** A file that cannot be removed counts as in use: here until this process ends, elsewhere for a minute. */
   release(): void;
 }
 
@@ -56,7 +56,7 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
   const pauses = doublingPauses(waitMs, LOCK_PAUSES);
   const token = await retry(
     { ...options, pauses },
-    () => createOwnerFile(path) ?? (removeDeadOwner(path) ? createOwnerFile(path) : undefined),
+    () => createLockFile(path) ?? (removeDeadOwner(path) ? createLockFile(path) : undefined),
   );
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};
@@ -75,13 +75,13 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
     release() {
       stopTouching();
       try {
-        removeOwnerFile(path, token);
+        removeLockFile(path, token);
       } catch {}
     },
   };
 }
 
-/** Touches an owner's file every ten seconds while the owner has it. Returns what ends that. */
+/** Touches the file of a lock every ten seconds while it is held. Returns what ends that. */
 function keepTouched(path: string, clock: Clock, isHeld: () => boolean): () => void {
   let cancel = () => {};
   const touchLater = () => {
@@ -136,7 +136,7 @@ export function ownerState(path: string): 'alive' | 'dead' | 'none' {
   return isDead(owner) ? 'dead' : 'alive';
 }
 
-/** Removes the file of a dead owner. True if the lock now has no owner. Throws as `readOwner` and `createOwnerFile`. */
+/** Removes the file of a dead owner. True if the lock now has no owner. Throws as `readOwner` and `createLockFile`. */
 function removeDeadOwner(path: string): boolean {
   const owner = readOwner(path);
   // The lock was released meanwhile.
@@ -144,28 +144,28 @@ function removeDeadOwner(path: string): boolean {
   if (!isDead(owner)) return false;
   // Only one process at a time may remove the file: it may be that of a new owner already. Without this, of eight
   // processes that wait for a dead owner, two had the lock in one of 3,000 cases (measured).
-  const stealPath = `${path}.steal`;
-  const token = createOwnerFile(stealPath);
+  const stealLockPath = `${path}.steal`;
+  const token = createLockFile(stealLockPath);
   if (token === undefined) {
-    const stealer = readOwner(stealPath);
-    if (stealer !== undefined && isDead(stealer)) removeOwnerFile(stealPath, stealer.token);
+    const stealOwner = readOwner(stealLockPath);
+    if (stealOwner !== undefined && isDead(stealOwner)) removeLockFile(stealLockPath, stealOwner.token);
     return false;
   }
   try {
     // It may have touched its file meanwhile.
     if (ownerState(path) === 'alive') return false;
-    removeOwnerFile(path, owner.token);
+    removeLockFile(path, owner.token);
   } finally {
-    removeOwnerFile(stealPath, token);
+    removeLockFile(stealLockPath, token);
   }
   return true;
 }
 
 /**
- * Removes an owner's file unless another owner has replaced it. One race stays: who replaces it between these two calls
- * loses the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
+ * Removes the file of a lock unless another owner has replaced it. One race stays: who replaces it between these two
+ * calls loses the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
  */
-function removeOwnerFile(path: string, token: string): void {
+function removeLockFile(path: string, token: string): void {
   if (readOwner(path)?.token === token) onLockFile(path, () => rmSync(path, { force: true }));
 }
 
@@ -175,8 +175,8 @@ function isDead({ identity, touchedAt }: Owner): boolean {
   return liveness === 'unknown' ? systemClock.now() - touchedAt > DEAD_AFTER_MS : liveness === 'dead';
 }
 
-/** Creates the file of an owner and returns its token; undefined if there is one. Throws the system's error. */
-function createOwnerFile(path: string): string | undefined {
+/** Creates the file of a lock and returns its owner's token; undefined if there is one. Throws the system's error. */
+function createLockFile(path: string): string | undefined {
   let file: number;
   try {
     file = openSync(path, 'wx', PRIVATE_FILE_MODE);
@@ -196,7 +196,7 @@ function createOwnerFile(path: string): string | undefined {
   }
 }
 
-/** The owner of a path; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
+/** The owner of a lock; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
 function readOwner(path: string): Owner | undefined {
   return onLockFile(path, () => {
     const identity = parseJsonObject(readFileSync(path, 'utf8'));

@@ -33,7 +33,7 @@ export function livenessOf({ pid, host, pidSpace, started }: StoredIdentity): 'a
   if (!isRunning(pid)) return 'dead';
   const status = readStatus(String(pid));
   if (status === undefined || typeof started !== 'string' || started === '') return 'unknown';
-  return status.isOver || status.started !== started ? 'dead' : 'alive';
+  return status.hasEnded || status.started !== started ? 'dead' : 'alive';
 }
 
 /** True if a process exists, also if this user may not signal it. */
@@ -46,13 +46,13 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Status of a process from /proc, if it is readable. One that ended and was not collected by its parent is over. */
-function readStatus(pid: string): { readonly started: string; readonly isOver: boolean } | undefined {
+/** Status of a process from /proc, if it is readable. One that has ended may wait for its parent. */
+function readStatus(pid: string): { readonly started: string; readonly hasEnded: boolean } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
     // After the command's name, which may hold anything: the state is field 3, the start time field 22.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    return { started: fields[19] ?? '', isOver: fields[0] === 'Z' || fields[0] === 'X' };
+    return { started: fields[19] ?? '', hasEnded: fields[0] === 'Z' || fields[0] === 'X' };
   } catch {
     return undefined;
   }

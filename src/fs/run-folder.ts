@@ -31,7 +31,7 @@ export class RunFolder {
    * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `context` is what the
    * UserError of a failing disk says, by default that `root` is the spool folder.
    */
-  static async open(root: string, clock: Clock, context: DiskErrorContext = spoolFolder(root)): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, context: DiskErrorContext = spoolContext(root)): Promise<RunFolder> {
     try {
       await makeFolders(root);
       await sweepRunFolders(root);
@@ -93,7 +93,7 @@ export async function sweepRunFolders(root: string): Promise<LeftFolders> {
     const stat = RUN_FOLDER.test(name) ? lstatSync(folder, { throwIfNoEntry: false }) : undefined;
     if (stat?.isDirectory() !== true) continue;
     try {
-      if (!isOwn(stat, root)) foreignFolders.push(folder);
+      if (!isPrivate(stat, root)) foreignFolders.push(folder);
       else if (isInUse(folder, stat)) liveFolders.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {
@@ -104,7 +104,7 @@ export async function sweepRunFolders(root: string): Promise<LeftFolders> {
 }
 
 /** True for a folder of this user that is closed to all others, as far as the file system keeps modes. */
-function isOwn(stat: Stats, root: string): boolean {
+function isPrivate(stat: Stats, root: string): boolean {
   const user = process.getuid?.() ?? stat.uid;
   return stat.uid === user && isProtected(stat, GROUP_AND_OTHERS_BITS, root);
 }
@@ -114,7 +114,7 @@ function isInUse(folder: string, { mtimeMs }: Stats): boolean {
   return owner === 'none' ? Math.abs(systemClock.now() - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
 }
 
-const spoolFolder = (path: string): DiskErrorContext => ({
+const spoolContext = (path: string): DiskErrorContext => ({
   subject: `the spool folder ${path}`,
   path,
   remedy: 'set spool_dir to a folder on another disk that this user may write to',

@@ -6,7 +6,7 @@ import type {
 import { configError } from '../base/errors.ts';
 import { mapConcurrently } from './concurrently.ts';
 import { type BucketAccess, storedObject } from './s3-client.ts';
-import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
+import { S3_STATUS, s3ErrorNameOf, s3StatusOf } from './s3-failures.ts';
 import type { IsKept } from './storage.ts';
 
 const DELETE_CONCURRENCY = 16;
@@ -74,7 +74,7 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
   const { client, bucket, sendOptions } = access;
   await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, sendOptions).catch((error) => {
     // Its writer completed it first, or the answer to this very request was lost.
-    if (s3NameOf(error) !== 'NoSuchUpload') throw withRightNamed(error, access, 's3:AbortMultipartUpload');
+    if (s3ErrorNameOf(error) !== 'NoSuchUpload') throw withRightNamed(error, access, 's3:AbortMultipartUpload');
   });
 }
 
@@ -107,7 +107,7 @@ function undefinedIfUnsupported(error: unknown, access: BucketAccess, right: str
 function withRightNamed(error: unknown, { address }: BucketAccess, right: string): unknown {
   if (s3StatusOf(error) !== S3_STATUS.forbidden) return error;
   const message =
-    `${address}: objects, earlier versions or unfinished uploads cannot be removed (${s3NameOf(error)}): give the key ` +
+    `${address}: objects, earlier versions or unfinished uploads cannot be removed (${s3ErrorNameOf(error)}): give the key ` +
     `the right ${right}.`;
   return configError(message, { cause: error });
 }

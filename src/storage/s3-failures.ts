@@ -26,7 +26,7 @@ export const S3_STATUS = {
   forbidden: 403,
   notFound: 404,
   /** Two requests create one object at the same time: possibly neither succeeded. */
-  undecided: 409,
+  conflict: 409,
   exists: 412,
   notImplemented: 501,
 } as const;
@@ -35,11 +35,13 @@ export const S3_STATUS = {
 export const s3StatusOf = (answerOrError: unknown): number | undefined =>
   (answerOrError as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
 /** The name by which S3 or the SDK tells one error from another. */
-export const s3NameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
+export const s3ErrorNameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
 
 /** Status, name and message of an answer, as the store has them. */
-export const s3AnswerOf = (thrown: unknown): string =>
-  [s3StatusOf(thrown), `${s3NameOf(thrown)}:`, printable(messageOf(thrown)).slice(0, MAX_MESSAGE)].join(' ').trim();
+export function s3AnswerOf(thrown: unknown): string {
+  const message = printable(messageOf(thrown)).slice(0, MAX_MESSAGE);
+  return `${s3StatusOf(thrown) ?? ''} ${s3ErrorNameOf(thrown)}: ${message}`.trim();
+}
 
 /** The region that a store names, in its answer or in the header fields of that. */
 function regionOf(thrown: unknown): string | undefined {
@@ -62,7 +64,7 @@ export function storeError(thrown: unknown, address: string, signal: AbortSignal
 
 /** What a request that failed means. The first match wins. */
 function requestError(thrown: unknown, address: string): UserError {
-  const [name, status, answer] = [s3NameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
+  const [name, status, answer] = [s3ErrorNameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
   const details = { cause: thrown, detail: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
   const config = (message: string) => configError(message, details);
   const transient = (message: string) => transientError(message, details);
@@ -103,7 +105,7 @@ export const isBrokenBody = (thrown: unknown): boolean =>
 /** True for errors that a retry may solve: network errors, time-outs, conflicts, 5xx, throttling. */
 function isTransient(thrown: unknown): boolean {
   const status = s3StatusOf(thrown);
-  if (TRANSIENT_NAMES.has(s3NameOf(thrown))) return true;
+  if (TRANSIENT_NAMES.has(s3ErrorNameOf(thrown))) return true;
   if (status === undefined || status < 300) return codeOf(thrown) !== undefined;
   return TRANSIENT_STATUSES.has(status) || (status >= 500 && status !== S3_STATUS.notImplemented);
 }

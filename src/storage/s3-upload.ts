@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import { mapConcurrently } from './concurrently.ts';
 import type { BucketAccess } from './s3-client.ts';
-import { s3NameOf } from './s3-failures.ts';
+import { s3ErrorNameOf } from './s3-failures.ts';
 
 /** Size of a part (bytes). A larger file is uploaded in parts; at most `PART_CONCURRENCY` parts are held in memory. */
 const PART_BYTES = 16 * 1024 * 1024;
@@ -39,7 +39,7 @@ async function uploadParts(access: BucketAccess, key: string, path: string, size
     const completion = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, sendOptions);
     // An earlier attempt may have completed the upload, and its answer was lost.
     await completion.catch(async (error) => {
-      if (s3NameOf(error) !== 'NoSuchUpload') throw error;
+      if (s3ErrorNameOf(error) !== 'NoSuchUpload') throw error;
       const head = await client.headObject(object, sendOptions).catch(() => undefined);
       if (head?.ContentLength !== size) throw error;
     });

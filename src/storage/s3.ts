@@ -12,7 +12,7 @@ import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
-import { isBrokenBody, S3_STATUS, s3AnswerOf, s3NameOf, s3StatusOf, storeError } from './s3-failures.ts';
+import { isBrokenBody, S3_STATUS, s3AnswerOf, s3ErrorNameOf, s3StatusOf, storeError } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { type IsKept, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
@@ -89,7 +89,7 @@ class S3Storage implements Storage {
     return this.#withStoreErrors(async () => {
       try {
         await retryAtOnce(
-          (error) => s3StatusOf(error) === S3_STATUS.undecided,
+          (error) => s3StatusOf(error) === S3_STATUS.conflict,
           () => client.putObject(object, sendOptions),
         );
         return true;
@@ -175,7 +175,7 @@ class S3Storage implements Storage {
     try {
       return await client.getObject({ ...this.#objectAt(path), ...fields }, sendOptions);
     } catch (error) {
-      if (s3NameOf(error) === 'NoSuchKey') return undefined;
+      if (s3ErrorNameOf(error) === 'NoSuchKey') return undefined;
       throw error;
     }
   }
