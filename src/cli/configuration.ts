@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { configKeysOf, readVariables, refuseUnknownVariables } from '../config/environment.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
-import { describeUnknownKeys, parsePart, requireObject } from '../config/parse.ts';
+import { parsePart, requireObject, unknownKeysOf } from '../config/parse.ts';
 import { isWrong, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import type { ConfigWith, RequiredKey } from '../config/values.ts';
@@ -34,23 +34,23 @@ export type CommandConfig = ReturnType<typeof readConfiguration>;
  * are wrong, and for unknown keys.
  */
 export function readConfiguration(pathOrObject: string | object | undefined, context: Context) {
-  const { values, variableNames, shownFile } = readValues(pathOrObject, context);
+  const { values, variableNames, fileLabel } = readValues(pathOrObject, context);
   const source = parsePart(SOURCE_PART, values);
   const local = parsePart(LOCAL_PART, values);
   const erasure = parsePart(ERASURE_PART, values);
   const problems = [source, local, erasure].flatMap((part) => part.problems);
   if (source.config === undefined || local.config === undefined || erasure.config === undefined)
     throw problemsError('the configuration', problems.filter(isWrong), variableNames);
-  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingProblems: problems, shownFile });
+  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingProblems: problems, fileLabel });
 }
 
 /** The values of the file and the environment by their keys. `variableNames`: the variables that gave some of them. */
 function readValues(pathOrObject: string | object | undefined, { env: processEnv, redactor }: Context) {
   // 1. Read the file and the variables.
-  const { folder, shownFile, env, values: fileObject } = readFileOrObject(pathOrObject, processEnv);
-  const { erasure: erasureValue, ...valuesInFile } = fileObject;
-  const erasureInFile: unknown = erasureValue ?? {};
-  if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
+  const { folder, fileLabel, env, fileObject } = readFileOrObject(pathOrObject, processEnv);
+  const { erasure, ...valuesInFile } = fileObject;
+  const erasureInFile: unknown = erasure ?? {};
+  if (!isObject(erasureInFile)) throw configError(`erasure in ${fileLabel} is not usable, wanted an object.`);
   refuseUnknownVariables(env, CONFIG_KEYS);
   const { values: valuesInEnvironment, variableNames, problems } = readVariables(CONFIG_KEYS, env);
 
@@ -61,20 +61,18 @@ function readValues(pathOrObject: string | object | undefined, { env: processEnv
 
   // 3. Refuse what would be ignored.
   if (problems.length > 0) throw problemsError('the environment', problems);
-  const unknownKeyTexts = [
-    ...describeUnknownKeys(FILE_KEYS, valuesInFile),
-    ...describeUnknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
-  ];
-  if (unknownKeyTexts.length > 0) throw configError(`${shownFile} has unknown keys: ${unknownKeyTexts.join(', ')}.`);
+  const unknownKeysOfErasure = unknownKeysOf(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`);
+  const unknownKeys = [...unknownKeysOf(FILE_KEYS, valuesInFile), ...unknownKeysOfErasure];
+  if (unknownKeys.length > 0) throw configError(`${fileLabel} has unknown keys: ${unknownKeys.join(', ')}.`);
 
   // 4. Join both; the variable wins. A path of the file gets the folder of the file.
   const writtenValues = mapPaths({ ...valuesInFile, ...erasureInFile, ...valuesInEnvironment }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
-    if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${shownFile}`);
+    if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${fileLabel}`);
     return variableNames.has(key) ? path : pathInFolder(path, folder);
   });
   const values = { ...writtenValues, places: writtenValues.places ?? defaultPlaces(writtenValues) };
-  return { values, variableNames, shownFile };
+  return { values, variableNames, fileLabel };
 }
 
 /** The keys of hashes. They are missing only beside what they hash, so that their fields may stay undefined. */
@@ -97,23 +95,26 @@ export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number
     ({ variableName, schema }) => `${variableName}${schema.airbyte_secret ? ' (or …_FILE)' : ''}`,
   );
   const isInErasure = missingKeys.some((configKey) => ERASURE_KEYS.includes(configKey));
-  const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
+  const file = `${isInErasure ? 'the object erasure of ' : ''}${config.fileLabel}`;
   const pronoun = problems.length === 1 ? 'it' : 'them';
   const texts = problems.map(({ text }) => text).join(', ');
   throw configError(`${texts}: set ${names.join(', ')}, or write ${pronoun} into ${file}.`);
 }
 
-/** A file with the environment, or the object of a caller, which is all that counts. Paths are relative to `folder`. */
+/**
+ * A file with the environment, or the object of a caller without it. Paths are relative to `folder`. `fileLabel`: what
+ * messages call the file.
+ */
 function readFileOrObject(pathOrObject: string | object | undefined, env: Env) {
   if (typeof pathOrObject === 'object')
-    return { folder: '.', shownFile: 'config', env: {}, values: requireObject(pathOrObject) };
+    return { folder: '.', fileLabel: 'config', env: {}, fileObject: requireObject(pathOrObject) };
   if (pathOrObject === undefined && !existsSync(CONFIG_FILE)) {
-    const shownFile = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
-    return { folder: '.', shownFile, env, values: {} };
+    const fileLabel = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
+    return { folder: '.', fileLabel, env, fileObject: {} };
   }
   const file = pathOrObject ?? CONFIG_FILE;
-  const values = requireObject(readJsonFile(file, 'the configuration file'));
-  return { folder: dirname(file), shownFile: file, env, values };
+  const fileObject = requireObject(readJsonFile(file, 'the configuration file'));
+  return { folder: dirname(file), fileLabel: file, env, fileObject };
 }
 
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
@@ -121,18 +122,19 @@ const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 /** The values with other paths: `change` gets what stands in place of each path, and its key. */
 function mapPaths(values: JsonObject, change: (path: unknown, key: string) => unknown): JsonObject {
   const paths = PATH_KEYS.filter((key) => key in values).map((key) => [key, change(values[key], key)]);
-  const changed = { ...values, ...Object.fromEntries(paths) };
-  if (!Array.isArray(values.places)) return changed;
-  const placeIn = (entry: unknown) => (isObject(entry) ? { ...entry, place: change(entry.place, 'places') } : entry);
-  return { ...changed, places: values.places.map(placeIn) };
+  const changedValues = { ...values, ...Object.fromEntries(paths) };
+  if (!Array.isArray(values.places)) return changedValues;
+  const changePlace = (entry: unknown) =>
+    isObject(entry) ? { ...entry, place: change(entry.place, 'places') } : entry;
+  return { ...changedValues, places: values.places.map(changePlace) };
 }
 
 /** A path in a file is relative to its folder; `-` is stdout. */
 const pathInFolder = (path: unknown, folder: string): unknown =>
-  typeof path === 'string' && path !== '' && path !== '-' && !isAddress(path) && !isAbsolute(path)
-    ? join(folder, path)
-    : path;
+  isText(path) && path !== '-' && !isAddress(path) && !isAbsolute(path) ? join(folder, path) : path;
 
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
 const defaultPlaces = ({ target, place }: JsonObject) =>
-  place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
+  isText(place) && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';

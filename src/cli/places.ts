@@ -37,7 +37,7 @@ export function placeAndConfig<T extends Target>(
   const target = targets.find(({ isAt, name }) => half !== undefined && (isAt(half) || half.endsWith(`.${name}`)));
   if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${half}.`);
   const forms = `${commandName} ${placeUsage(targets)}`;
-  throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.shownFile}.`);
+  throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
 }
 
 /**

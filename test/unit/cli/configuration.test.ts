@@ -118,6 +118,12 @@ describe('the configuration of the command line', () => {
       expect(message.split(`${key} is not usable`), key).toHaveLength(2);
   });
 
+  it.each([null, ''])('is refused for the target alone where its place is %o', (place) => {
+    expect(refusal({ ...SERVICE, target: 'duckdb', place })).toBe(
+      'the configuration is not usable: place is missing: target and place go together.',
+    );
+  });
+
   it('is refused by check where a sync could not use the suppression list', async () => {
     const file = write({ ...SERVICE, suppression_file: 'nowhere.jsonl', suppression_key: 'k'.repeat(32) });
     const { code, stderr } = await run({}, `check --config ${file}`);
