@@ -2,8 +2,11 @@ import schema from '../../schemas/destination-config.json' with { type: 'json' }
 import validate from '../../schemas/destination-config.validator';
 import type { Env } from '../base/env.ts';
 import { parseForConnector } from './parse.ts';
+import type { ValuesOf } from './values.ts';
 
-export const parseDestinationConfig = (value: unknown, env: Env) => parseForConnector({ schema, validate }, value, env);
+const DESTINATION_PART = { schema, validate, configOf: (values: ValuesOf<typeof schema>) => values };
+
+export const parseDestinationConfig = (value: unknown, env: Env) => parseForConnector(DESTINATION_PART, value, env);
 
 /** The destination's configuration: frozen, with every default filled in. */
 export type DestinationConfig = ReturnType<typeof parseDestinationConfig>['config'];

@@ -19,16 +19,16 @@ import type { ConfigWith, RequiredKey, ValuesOf } from './values.ts';
 interface ConfigPart<S extends ConfigSchema, C> {
   readonly schema: S;
   readonly validate: Validator;
-  /** Makes the configuration of values that each fit the schema. Default: they are the configuration. */
-  configOf?(values: ValuesOf<S>): C;
+  /** Makes the configuration of values that each fit the schema. */
+  configOf(values: ValuesOf<S>): C;
   /** One problem for each further rule, or false if the configuration keeps it. */
   ruleProblems?(config: NoInfer<C>): readonly (Problem | false)[];
 }
 
 export interface ParsedConfig<C> {
   readonly config: C;
-  /** Unknown keys, each with the known key that was probably meant. */
-  readonly unknownKeyTexts: readonly string[];
+  /** Keys that are not known, each with the known key that was probably meant. */
+  readonly unknownKeys: readonly string[];
   /** The secrets of the configuration, which no message may show. */
   readonly secrets: readonly Secret[];
 }
@@ -37,7 +37,7 @@ export interface ParsedConfig<C> {
  * Parses the untrusted configuration of a connector. Missing secrets are looked for in the environment. Throws a
  * configuration failure that lists the problems, those of the environment first.
  */
-export function parseForConnector<S extends ConfigSchema, C extends object = ValuesOf<S>>(
+export function parseForConnector<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   value: unknown,
   env: Env,
@@ -51,14 +51,14 @@ export function parseForConnector<S extends ConfigSchema, C extends object = Val
   if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
   return {
     config: config as ConfigWith<C, RequiredKey>,
-    unknownKeyTexts: describeUnknownKeys(configKeys, object),
+    unknownKeys: unknownKeysOf(configKeys, object),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
 }
 
 /** Parses those values that have a key of a part. The configuration is undefined if one is wrong, not if one is missing. */
-export function parsePart<S extends ConfigSchema, C extends object = ValuesOf<S>>(
-  { schema, validate, configOf = (values) => values as object as C, ruleProblems = () => [] }: ConfigPart<S, C>,
+export function parsePart<S extends ConfigSchema, C extends object>(
+  { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
 ): { readonly config: Readonly<C> | undefined; readonly problems: readonly Problem[] } {
   const values = valuesIn(object, schema);
@@ -66,7 +66,7 @@ export function parsePart<S extends ConfigSchema, C extends object = ValuesOf<S>
   const problems = schemaProblems(validate, values);
   if (problems.some(isWrong)) return { config: undefined, problems };
   const keys = Object.entries(schema.properties);
-  const fields = keys.map(([key, keySchema]) => [camelCase(key), fieldOf(values[key], keySchema)]);
+  const fields = keys.map(([key, keySchema]) => [camelCase(key), fieldValueOf(values[key], keySchema)]);
   const config = configOf(Object.fromEntries(fields));
   problems.push(
     ...keys.flatMap(([key, keySchema]) => addressProblemOf(key, values[key], keySchema) ?? []),
@@ -78,7 +78,7 @@ export function parsePart<S extends ConfigSchema, C extends object = ValuesOf<S>
 /** True for a key without a value: the platform writes null for it, and a form an empty text. */
 const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === '';
 
-/** The values that are not left out. JSON has true for a choice "true". */
+/** The values that are not left out. JSON may have `true` where the schema has the choice "true". */
 function valuesIn(object: object, { properties }: ConfigSchema): Record<string, unknown> {
   const entries = Object.entries(object).filter(([, value]) => !isLeftOut(value));
   return Object.fromEntries(
@@ -89,8 +89,8 @@ function valuesIn(object: object, { properties }: ConfigSchema): Record<string, 
   );
 }
 
-/** A value as a configuration has it. */
-function fieldOf(value: unknown, { airbyte_secret: isSecret, format }: KeySchema): unknown {
+/** The value of a field: a secret is wrapped, and an address cleaned. */
+function fieldValueOf(value: unknown, { airbyte_secret: isSecret, format }: KeySchema): unknown {
   if (typeof value !== 'string') return value;
   if (isSecret) return new Secret(value);
   return format === 'uri' ? cleanBaseUrl(value) : value;
@@ -109,8 +109,8 @@ export function requireObject(value: unknown): Record<string, unknown> {
   throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
 }
 
-/** Keys that are not known, with the known key each was probably meant to be. */
-export function describeUnknownKeys(configKeys: readonly ConfigKey[], object: object): string[] {
+/** The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment. */
+export function unknownKeysOf(configKeys: readonly ConfigKey[], object: object): string[] {
   const keys = configKeys.map(({ key }) => key);
   return Object.keys(object)
     .filter((key) => !keys.includes(key) && !key.startsWith('_'))

@@ -6,7 +6,7 @@ import type { SchemaError, Validator } from '../base/validator.ts';
  * wanted. It never has the value, which may be a secret in the wrong place.
  */
 export interface Problem {
-  /** Some commands do without a key that is missing, none with a value that is wrong. */
+  /** `missing`: only some commands need the key. `wrong`: no command goes on. */
   readonly kind: 'wrong' | 'missing';
   readonly key: string;
   readonly text: string;

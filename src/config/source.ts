@@ -47,11 +47,6 @@ const NEVER_HASHED = new Set(
 function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] {
   const { timezone, startDate, endDate, hashKey, suppressionFile, suppressionKey } = config;
   const { columnsDrop, columnsHash, columnTypes } = config;
-  const untyped = [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name)));
-  const neverDropped = columnsDrop.filter((name) => NEVER_DROPPED.has(name));
-  const neverHashed = columnsHash.filter((name) => NEVER_HASHED.has(name));
-  const droppedAndHashed = columnsHash.filter((name) => columnsDrop.includes(name));
-  const hashedWithType = columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string');
   const isHashing = columnsHash.length > 0;
   return [
     timezone !== undefined && !isZoneName(timezone) && wrongValue('timezone', UNKNOWN_ZONE),
@@ -59,33 +54,36 @@ function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] 
       endDate !== undefined &&
       startDate > endDate &&
       wrongValue('start_date', `${startDate} is after end_date ${endDate}`),
-    untyped.length > 0 &&
-      wrongValue('column_types', `gives ${listed(untyped)} no type, wanted one of ${COLUMN_TYPES.join(', ')}`),
+    wrongColumns(
+      'column_types',
+      [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
+      (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
+    ),
     config.eventsCondition === 'all' && config.events.length > 0 && uselessList('events'),
     config.propertiesCondition === 'all' && config.properties.length > 0 && uselessList('properties'),
     suppressionFile !== undefined &&
       suppressionKey === undefined &&
       missingBeside('suppression_key', 'suppression_file'),
-    neverDropped.length > 0 &&
-      wrongValue(
-        'columns_drop',
-        `has ${listed(neverDropped)}: every export has that, and every target needs it; where it names a person, hash it`,
-      ),
-    neverHashed.length > 0 &&
-      wrongValue(
-        'columns_hash',
-        `has ${listed(neverHashed)}: days and the cursor come from such times, which cannot be hashed`,
-      ),
-    droppedAndHashed.length > 0 &&
-      wrongValue(
-        'columns_hash',
-        `and columns_drop both have ${listed(droppedAndHashed)}, wanted one of them for each column`,
-      ),
-    hashedWithType.length > 0 &&
-      wrongValue(
-        'column_types',
-        `gives ${listed(hashedWithType)} another type than string, and columns_hash makes it a text of hex digits`,
-      ),
+    wrongColumns(
+      'columns_drop',
+      columnsDrop.filter((name) => NEVER_DROPPED.has(name)),
+      (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+    ),
+    wrongColumns(
+      'columns_hash',
+      columnsHash.filter((name) => NEVER_HASHED.has(name)),
+      (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
+    ),
+    wrongColumns(
+      'columns_hash',
+      columnsHash.filter((name) => columnsDrop.includes(name)),
+      (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
+    ),
+    wrongColumns(
+      'column_types',
+      columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
+      (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+    ),
     isHashing && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
     isHashing &&
       hashKey !== undefined &&
@@ -97,10 +95,13 @@ function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] 
   ];
 }
 
+/** The problem that a key has these columns; false if there are none. */
+const wrongColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem | false =>
+  names.length > 0 && wrongValue(key, clauseOf([...new Set(names)].join(', ')));
+
+/** The problem of a list beside the condition `all`. */
 const uselessList = (key: 'events' | 'properties'): Problem =>
   wrongValue(
     `${key}_condition_type`,
     `is all, under which the list ${key} would change nothing: wanted include or exclude`,
   );
-
-const listed = (names: readonly string[]): string => [...new Set(names)].join(', ');
