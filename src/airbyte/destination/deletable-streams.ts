@@ -21,13 +21,13 @@ export function requireDeletableStreams(
   return new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
 }
 
-function modeProblems({ destinationSyncMode: mode, ...stream }: ConfiguredStream): string[] {
+function modeProblems(stream: ConfiguredStream): string[] {
+  const { destinationSyncMode: mode, generationId, minimumGenerationId: minimum = 0, syncId } = stream;
   if (mode !== 'append' && mode !== 'append_dedup') {
     return [`the sync mode ${JSON.stringify(mode)} has no meaning for deletions, wanted append or append_dedup`];
   }
-  const { generationId: generation, minimumGenerationId: minimum = 0, syncId } = stream;
   // PyAirbyte writes 1 into all three fields of every stream, whatever the mode.
-  if (minimum === 0 || (generation === 1 && minimum === 1 && syncId === 1)) return [];
+  if (minimum === 0 || (generationId === 1 && minimum === 1 && syncId === 1)) return [];
   return ['a refresh that removes what was there (minimum_generation_id above 0) has no meaning for deletions'];
 }
 

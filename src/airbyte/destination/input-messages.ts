@@ -23,8 +23,16 @@ export interface InputState {
   readonly text: string;
 }
 
-/** Types of messages that the protocol knows and a destination ignores. */
-const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
+/** Types of messages that the protocol has and a destination ignores. */
+const IGNORED_TYPES = new Set([
+  'LOG',
+  'SPEC',
+  'CONNECTION_STATUS',
+  'CATALOG',
+  'TRACE',
+  'CONTROL',
+  'DESTINATION_CATALOG',
+]);
 
 /**
  * Gives the records and states of a platform's stdin. Throws for a stream that is not configured, and for a line that
@@ -46,26 +54,27 @@ export async function* inputMessages(
       if (message === undefined) throw lineError(line, 'is not JSON');
       if (!isObject(message) || typeof message.type !== 'string')
         throw lineError(line, 'is no message of the Airbyte protocol');
-      const { type } = message;
-      if (type === 'RECORD') {
-        const { record } = message;
-        if (!isObject(record) || !isObject(record.data)) throw lineError(line, 'is a RECORD without data');
-        yield { type, stream: streamOf(record.stream, record.namespace, line, streams), data: record.data, line };
-      } else if (type === 'STATE') {
-        const stateText = memberText(text, 'state');
-        if (!isObject(message.state) || stateText === undefined || Object.keys(message.state).length === 0) {
-          throw lineError(line, 'is a STATE without content');
-        }
-        const { stream_descriptor: descriptor } = isObject(message.state.stream) ? message.state.stream : {};
-        const stream = isObject(descriptor)
-          ? streamOf(descriptor.name, descriptor.namespace, line, streams)
-          : undefined;
-        yield { type, stream, text: stateText };
-      } else if (!SKIPPED.has(type)) {
+      if (message.type === 'RECORD') yield recordIn(message, line, streams);
+      else if (message.type === 'STATE') yield stateIn(message, text, line, streams);
+      else if (!IGNORED_TYPES.has(message.type))
         logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
-      }
     }
   }
+}
+
+function recordIn({ record }: JsonObject, line: number, streams: Streams): InputRecord {
+  if (!isObject(record) || !isObject(record.data)) throw lineError(line, 'is a RECORD without data');
+  const stream = streamOf(record.stream, record.namespace, line, streams);
+  return { type: 'RECORD', stream, data: record.data, line };
+}
+
+function stateIn({ state }: JsonObject, messageText: string, line: number, streams: Streams): InputState {
+  const text = memberText(messageText, 'state');
+  if (!isObject(state) || text === undefined || Object.keys(state).length === 0)
+    throw lineError(line, 'is a STATE without content');
+  const { stream_descriptor: descriptor } = isObject(state.stream) ? state.stream : {};
+  const stream = isObject(descriptor) ? streamOf(descriptor.name, descriptor.namespace, line, streams) : undefined;
+  return { type: 'STATE', stream, text };
 }
 
 function streamOf(name: unknown, namespace: unknown, line: number, streams: Streams): ConfiguredStream {

@@ -1,4 +1,4 @@
-import { EXIT } from '../../base/errors.ts';
+import { EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
@@ -42,16 +42,14 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.release();
       },
     });
+    if (config.dryRun) return endDryRun(report, failure, context);
     if (report.mode === 'executed') {
       // After a wrong token, service or field the rows must come again.
       if (failure?.exitCode !== EXIT.usage) queue.release();
       await queue.drain();
+      logReport(report, context);
     } else logWarnings(report, context);
-    if (report.mode === 'executed' || config.dryRun)
-      for (const line of reportLines(report)) logger.info('erase.report', line);
-    // A guard does not fail a dry run, which is there to show it.
-    if (failure !== undefined && !(config.dryRun && failure.exitCode === EXIT.guard)) throw failure;
-    if (config.dryRun) logDryRun(report, context);
+    if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
   }
@@ -67,6 +65,24 @@ function addToList(idList: IdList, data: JsonObject, line: number, config: Desti
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
+/** Says what a real run would do. A guard is no failure here: a dry run is there to show it. */
+function endDryRun(report: ErasureReport, failure: UserError | undefined, context: VerbContext): undefined {
+  logWarnings(report, context);
+  logReport(report, context);
+  if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
+  const { guard, to_request: count } = report;
+  if (guard !== null) context.logger.warn('erase.guard', `A real run would stop before its first deletion: ${guard}`);
+  context.logger.warn(
+    'erase.dry_run',
+    `DRY RUN: nothing was deleted. ${plainCount(count, 'profile')} would be. The platform may show their ` +
+      'rows as synced all the same. Set dry_run to false to delete.',
+  );
+}
+
+function logReport(report: ErasureReport, { logger }: VerbContext): void {
+  for (const line of reportLines(report)) logger.info('erase.report', line);
+}
+
 function logWarnings({ warnings }: ErasureReport, { logger }: VerbContext): void {
   for (const warning of warnings) logger.warn('erase.plan', warning);
 }
@@ -77,16 +93,4 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
   const about = formatDuration((count * 60_000) / requestsPerMinute);
   const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
   context.logger.info('erase.begin', text);
-}
-
-/** Says what a real run would do. */
-function logDryRun(report: ErasureReport, { logger }: VerbContext): void {
-  if (report.guard !== null) {
-    logger.warn('erase.guard', `A real run would stop before its first deletion: ${report.guard}`);
-  }
-  logger.warn(
-    'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${plainCount(report.to_request, 'profile')} would be. The platform may show their ` +
-      'rows as synced all the same. Set dry_run to false to delete.',
-  );
 }
