@@ -15,8 +15,8 @@ import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
 import { dayOfFile } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
+import { retentionConfiguration, retentionMsOf } from './retention.ts';
 import { DELTA_LAYOUT, partitionColumnsOf, schemaString } from './schema.ts';
-import { retentionConfiguration, retentionMsOf } from './vacuum.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 

@@ -1,7 +1,8 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
 // it is a table `user_profiles`. `delta-table.ts` reads and commits one table. A commit creates the next entry of the
 // log, which must not exist. `commit-actions.ts` has what an entry says of files, `delta-state.ts` of the state,
-// `schema.ts` of columns. `vacuum.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
+// `schema.ts` of columns, `retention.ts` of the time that removed files stay. `vacuum.ts` removes what is no longer part of
+// a table. `protocol/` has the files of a log.
 
 import { configError, transientError, UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
@@ -15,10 +16,10 @@ import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions } from './delta-state.ts';
-import { commitToTable, type DeltaTable, emptyTable, followLog, readTable, removeExpiredFiles } from './delta-table.ts';
+import { commitToTable, type DeltaTable, emptyTable, followLog, readTable } from './delta-table.ts';
 import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
-import { committedAt, eraseHistory } from './vacuum.ts';
+import { committedAt, eraseHistory, removeExpiredFiles, renewCheckpointIfDue } from './vacuum.ts';
 
 const STORE_CONCURRENCY = 4;
 const LAST_RUN_PATH = `${OWN_FOLDER}/last-run.json`;
@@ -201,22 +202,23 @@ async function changeOfEvents(
   return isCommitted ? { kind, state: events, files } : undefined;
 }
 
-/** Stores all files, then creates the entry of each table, events first. */
+/** Stores all files, then creates the entry of each table, events first, and its checkpoint if that is due. */
 async function commitToTables(
   place: OpenPlace,
   before: DeltaTables,
   changes: ByTable<TableChange | undefined>,
 ): Promise<DeltaTables> {
   const { storage } = place;
-  let uncommittedFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
+  const newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
   // No reader sees them before their entry.
-  await mapConcurrently(uncommittedFiles, STORE_CONCURRENCY, (file) => storage.putFile(file.localPath, file.path));
+  await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.putFile(file.localPath, file.path));
   const tablesAfter = { ...before };
   for (const { name } of TABLES) {
     const [table, change] = [before[name], changes[name]];
     if (table === undefined || change === undefined) continue;
     const tableAfter = await commitToTable(place, table, change);
     if (tableAfter === undefined) {
+      const uncommittedFiles = newFiles.filter((file) => tablesAfter[file.table] === before[file.table]);
       await storage.remove(uncommittedFiles.map(({ path }) => path));
       const kept =
         tablesAfter.events === before.events
@@ -225,7 +227,7 @@ async function commitToTables(
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
     }
     tablesAfter[name] = tableAfter;
-    uncommittedFiles = uncommittedFiles.filter((file) => file.table !== name);
+    await renewCheckpointIfDue(place, tableAfter.snapshot);
   }
   return tablesAfter;
 }

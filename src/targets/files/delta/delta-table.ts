@@ -11,9 +11,8 @@ import { checkProtocol } from './protocol/features.ts';
 import { entryPath, logFolder } from './protocol/paths.ts';
 import { readSnapshot } from './protocol/read-log.ts';
 import { Snapshot } from './protocol/snapshot.ts';
-import { expiredPaths, renewCheckpointIfDue } from './vacuum.ts';
 
-// One table of a place: how its log is read and goes on, and what is removed from its folder.
+// One table of a place: how its log is read and goes on.
 
 /** A Delta table at one version. */
 export interface DeltaTable {
@@ -76,7 +75,7 @@ async function findMissingPaths(place: OpenPlace, { table, adds }: Snapshot): Pr
  * Lists the data files of a table. In the order of paths they come after its log, which may be long and is passed over.
  * Files of others may be among them, or be missing.
  */
-const listDataFiles = ({ storage }: OpenPlace, table: Table['name']): Promise<StoredObject[]> =>
+export const listDataFiles = ({ storage }: OpenPlace, table: Table['name']): Promise<StoredObject[]> =>
   listAll(storage, table, `${logFolder(table)}/~`);
 
 /** Makes a change visible by the next entry; undefined if another writer has created that. */
@@ -90,15 +89,5 @@ export async function commitToTable(
   const logVersion = snapshot.version + 1;
   if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;
   // The commit has removed what was missing.
-  const table = tableOf(place, snapshot.after(logVersion, actions), new Set());
-  await renewCheckpointIfDue(place, table.snapshot);
-  return table;
-}
-
-/** Removes files whose retention has ended, and those that dead runs left. */
-export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): Promise<void> {
-  const dataFiles = await listDataFiles(place, before.snapshot.table);
-  // A file that another run has just committed must be in the snapshot.
-  const { state, snapshot } = await followLog(place, before);
-  if (state !== undefined) await place.storage.remove(expiredPaths(dataFiles, place, snapshot));
+  return tableOf(place, snapshot.after(logVersion, actions), new Set());
 }

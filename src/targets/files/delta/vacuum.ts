@@ -2,16 +2,14 @@ import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { looksTemporary } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
-import type { OpenPlace, Purpose } from '../format.ts';
+import type { OpenPlace } from '../format.ts';
+import { type DeltaTable, followLog, listDataFiles } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
+import { retentionMsOf } from './retention.ts';
 
-// How long files stay that left a table. Renews checkpoints. Removes what left a table long ago, what dead runs left, and
-// after a purge all of the past.
-
-const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
-const DEFAULT_RETENTION_MS = DAY_MS;
+// Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
@@ -19,18 +17,6 @@ const CHECKPOINT_EVERY = 5;
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
-
-/** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
-export function retentionMsOf(purpose: Purpose, { metaData }: Snapshot): number {
-  if (purpose.kind === 'load') return purpose.retentionMs;
-  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_KEY] ?? '')?.[1];
-  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
-}
-
-/** The configuration of a table with this retention (ms). */
-export const retentionConfiguration = (retentionMs: number) => ({
-  [RETENTION_KEY]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
-});
 
 /** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
 export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
@@ -61,21 +47,21 @@ async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<vo
   await storage.remove(oldFiles.map(({ path }) => path));
 }
 
-/** Those of the data files that no version within the retention names. */
-export function expiredPaths(
-  files: readonly StoredObject[],
-  { options, purpose }: OpenPlace,
-  snapshot: Snapshot,
-): string[] {
-  const now = options.clock.now();
-  const retentionMs = retentionMsOf(purpose, snapshot);
+/** Removes files that no version within the retention names, also those that dead runs left. */
+export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): Promise<void> {
+  const dataFiles = await listDataFiles(place, before.snapshot.table);
+  // A file that another run has just committed must be in the snapshot.
+  const { state, snapshot } = await followLog(place, before);
+  if (state === undefined) return;
+  const now = place.options.clock.now();
+  const retentionMs = retentionMsOf(place.purpose, snapshot);
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
     if (leftAt != null) return leftAt < now - retentionMs;
     return isOwnFile(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
-  return files.filter(isExpired).map(({ path }) => path);
+  await place.storage.remove(dataFiles.filter(isExpired).map(({ path }) => path));
 }
 
 /**
