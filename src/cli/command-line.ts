@@ -19,10 +19,11 @@ import {
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_KEYS } from './configuration.ts';
 
+export type NamedCommand = Command & { readonly name: string };
+
 export interface CommandLine {
-  /** The name of its command; undefined if no known one was given. */
-  readonly name: string | undefined;
-  readonly command: Command | undefined;
+  /** Undefined if no known one is named. */
+  readonly command: NamedCommand | undefined;
   /** What is wrong with the line, if anything: then `values` say only how to tell of it. */
   readonly problem: UserError | undefined;
   readonly values: OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
@@ -67,13 +68,13 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   //    `--config a.json sync duckdb f.duckdb` the first split has the words sync, duckdb and f.duckdb.
   const { words: leadingWords } = await splitWords(argv, GLOBAL_OPTIONS);
   const firstWord = leadingWords[0] ?? argv[0] ?? '';
-  const name = Object.hasOwn(COMMANDS, firstWord) ? firstWord : undefined;
-  const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
+  const entry = Object.hasOwn(COMMANDS, firstWord) ? COMMANDS[firstWord] : undefined;
+  const command = entry && { name: firstWord, ...(await entry.load()).command };
 
   // 2. Split the line again, with the options of the command.
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const { options, words, problem: wordProblem } = await splitWords(argv, table);
-  const argumentWords = name === undefined ? words : words.slice(1);
+  const argumentWords = command === undefined ? words : words.slice(1);
   const problems = [wordProblem, unknownOptionError(options, table)];
   if (command === undefined && words.length > 0)
     problems.push(unknownNameError('command', words[0], Object.keys(COMMANDS)));
@@ -95,9 +96,9 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
 
   // 4. Tell the first problem.
   const firstProblem = problems.find((problem) => problem !== undefined);
-  const helpHint = `See dfinery-elt ${name === undefined ? '' : `${name} `}--help.`;
+  const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
-  return { name, command, problem, values: values as CommandLine['values'] };
+  return { command, problem, values: values as CommandLine['values'] };
 }
 
 /** What yargs makes of a command line: each option with its words, and the words that belong to none. */
@@ -113,10 +114,10 @@ async function splitWords(argv: readonly string[], table: OptionTable) {
   }
 }
 
-/** The arguments with their words, if any. Those that the configuration may name are left out all together. */
+/** The arguments with their words, if any. Those with a default in the configuration are left out together. */
 function wordsByArgument(table: OptionTable, words: readonly string[]): Map<string, string | undefined> {
   const keys = Object.keys(table).filter((key) => table[key].isArgument);
-  const neededKeys = keys.filter((key) => !table[key].isFromConfig);
+  const neededKeys = keys.filter((key) => !table[key].hasConfigDefault);
   const takenKeys = words.length <= neededKeys.length ? neededKeys : keys;
   return new Map(takenKeys.map((key, i) => [key, words[i]]));
 }

@@ -44,8 +44,8 @@ export interface Option<T> {
   readonly short?: string;
   /** True for a word after the command, which messages call by its name in capitals. */
   readonly isArgument?: boolean;
-  /** True for an argument that the configuration names where it is left out. */
-  readonly isFromConfig?: boolean;
+  /** True for an argument whose default is a key of the configuration. */
+  readonly hasConfigDefault?: boolean;
   /** True for an external id, which may look like an address with a key in it. Such an address is refused elsewhere. */
   readonly isExternalId?: boolean;
   readonly isRequired?: boolean;
@@ -72,7 +72,7 @@ export function unknownNameError(what: string, name: string, names: readonly str
   return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
 }
 
-export const flag = (description: string): Option<boolean> => ({
+export const flagOption = (description: string): Option<boolean> => ({
   description,
   wordCount: 0,
   read: ([word]) => word === 'true',
@@ -98,20 +98,20 @@ export function wordOption<T>(
 
 export const textOption = (description: string) => wordOption(description, 'a text', (word) => word);
 
-export const calendarDay = (description: string) =>
+export const dayOption = (description: string) =>
   wordOption(description, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
 
 /** A length of time, in ms. */
-export const duration = (description: string) =>
+export const durationOption = (description: string) =>
   wordOption(description, 'a time such as 30s, 20m or 1h', parseDuration);
 
-export const wholeNumber = (description: string, least = 0, most = 999_999_999) =>
+export const numberOption = (description: string, least = 0, most = 999_999_999) =>
   wordOption(description, `a whole number from ${least} to ${most}`, (word) => {
     const number = /^\d{1,9}$/.test(word) ? Number(word) : -1;
     return number >= least && number <= most ? number : undefined;
   });
 
-const choice = <T extends string>(description: string, choices: readonly T[]) =>
+const choiceOption = <T extends string>(description: string, choices: readonly T[]) =>
   wordOption(`${description}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
     choices.find((name) => name === word),
   );
@@ -129,19 +129,19 @@ export const underHeading = <O extends OptionTable>(heading: string, options: O)
   Object.fromEntries(Object.entries(options).map(([key, option]) => [key, { ...option, heading }])) as O;
 
 export const DAY_OPTIONS = {
-  from: calendarDay('First day, yyyy-MM-dd; with it exactly the days named are read'),
-  to: calendarDay('Last day, included'),
-  fullRefresh: flag('Replace every day that the service still exports'),
+  from: dayOption('First day, yyyy-MM-dd; with it exactly the days named are read'),
+  to: dayOption('Last day, included'),
+  fullRefresh: flagOption('Replace every day that the service still exports'),
 };
 
 /** The options of every command. */
 export const GLOBAL_OPTIONS = underHeading('Options of all commands', {
   config: textOption('Configuration file; default dfinery.json'),
-  json: flag('The result as one JSON object on the last line of stdout'),
-  quiet: { ...flag('Log errors alone, show no progress'), short: 'q' },
-  verbose: { ...flag('Log debug lines, too'), short: 'v' },
-  logLevel: choice('Least severity of the log', LOG_LEVELS),
-  logFormat: withDefault('text', choice('Log lines on stderr', LOG_FORMATS)),
-  help: { ...flag('Show this help'), short: 'h' },
-  version: flag('Show the version'),
+  json: flagOption('The result as one JSON object on the last line of stdout'),
+  quiet: { ...flagOption('Log errors alone, show no progress'), short: 'q' },
+  verbose: { ...flagOption('Log debug lines, too'), short: 'v' },
+  logLevel: choiceOption('Least severity of the log', LOG_LEVELS),
+  logFormat: withDefault('text', choiceOption('Log lines on stderr', LOG_FORMATS)),
+  help: { ...flagOption('Show this help'), short: 'h' },
+  version: flagOption('Show the version'),
 });

@@ -2,7 +2,7 @@ import type { Argv } from 'yargs';
 import { type ConfigKey, variableFormOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { dashedOptionNames, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
-import { declareOptions, newParser } from './command-line.ts';
+import { declareOptions, type NamedCommand, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
 import { placeUsage } from './places.ts';
@@ -30,9 +30,11 @@ export async function programHelp(columns: number): Promise<string[]> {
   return await linesOfHelp(parser, {});
 }
 
-export async function commandHelp(name: string, columns: number): Promise<string[]> {
-  const { usage, summary, load } = COMMANDS[name];
-  const { options, examples, docsPage } = (await load()).command;
+export async function commandHelp(
+  { name, options, examples, docsPage }: NamedCommand,
+  columns: number,
+): Promise<string[]> {
+  const { usage, summary } = COMMANDS[name];
   const parser = helpParser(columns).usage(`${`$0 ${name} ${usage}`.trim()}\n\n${summary}.`);
   for (const line of examples) parser.example(`$0 ${line}`, '');
   parser.epilogue(`${placesLine(options)}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);

@@ -9,8 +9,8 @@ import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
 export const placeArguments = (targets: readonly Target[]) => ({
-  target: argument({ ...textOption('A target'), choices: targets.map(({ name }) => name), isFromConfig: true }),
-  place: argument({ ...textOption('A place of it'), isFromConfig: true }),
+  target: argument({ ...textOption('A target'), choices: targets.map(({ name }) => name), hasConfigDefault: true }),
+  place: argument({ ...textOption('A place of it'), hasConfigDefault: true }),
 });
 
 type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;

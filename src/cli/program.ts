@@ -43,18 +43,19 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     return EXIT.done;
   }
   const commandLine = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
-  const { name, command, problem, values } = commandLine;
+  const { command, problem, values } = commandLine;
   if (values.version === true) return print([VERSION]);
-  if (name !== undefined && values.help === true) return print(await commandHelp(name, columns));
+  if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));
   if (command === undefined && problem === undefined) return print(await programHelp(columns));
   return await runCommand(commandLine, system);
 }
 
 /** Runs a command, or tells what is wrong with its line. A line without a command has a problem. */
-async function runCommand({ name, command, problem, values }: CommandLine, system: System): Promise<ExitCode> {
+async function runCommand({ command, problem, values }: CommandLine, system: System): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = printableTerminal(system.terminal, quiet === true);
-  const context = contextOf({ ...system, terminal }, terminalLog(terminal, system.clock, logFormat), logLevel, name);
+  const logSink = terminalLog(terminal, system.clock, logFormat);
+  const context = contextOf({ ...system, terminal }, logSink, logLevel, command?.name);
   let outcome: CommandResult;
   try {
     if (problem !== undefined || command === undefined) throw problem;

@@ -1,12 +1,12 @@
 import { discoverColumns } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { openExportClient } from '../../service/export/client.ts';
-import { defineCommand, duration } from '../command.ts';
+import { defineCommand, durationOption } from '../command.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 
 export const command = defineCommand({
   options: {
-    maxWait: duration('Longest wait for the quota (30s, 20m, 1h)'),
+    maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h)'),
   },
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
   docsPage: 'days-and-types.md',

@@ -13,13 +13,13 @@ import { DeletionClient } from '../../service/deletion-client.ts';
 import {
   type CommandResult,
   defineCommand,
-  flag,
+  flagOption,
   type GLOBAL_OPTIONS,
+  numberOption,
   type OptionValues,
   optionName,
   textOption,
   underHeading,
-  wholeNumber,
   wordOption,
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
@@ -36,17 +36,17 @@ const MAX_REASON = 4_000;
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
   ...underHeading(WHOM_HEADING, {
-    suppressed: flag('Purge everybody on the suppression list, for a restored backup'),
-    newList: flag('With --suppressed: begin a new suppression list, since the old one is lost'),
-    again: flag('Request also those whom the ledger knows as deleted'),
+    suppressed: flagOption('Purge everybody on the suppression list, for a restored backup'),
+    newList: flagOption('With --suppressed: begin a new suppression list, since the old one is lost'),
+    again: flagOption('Request also those whom the ledger knows as deleted'),
   }),
   ...underHeading(WHERE_HEADING, {
-    purgeOnly: flag('Send no request to the service: purge the places alone'),
-    maxPeople: wholeNumber('Most people that all places may lose; default three for each ID, ten at least'),
-    allowShared: flag('Purge people whose rows or profile also carry other IDs'),
+    purgeOnly: flagOption('Send no request to the service: purge the places alone'),
+    maxPeople: numberOption('Most people that all places may lose; default three for each ID, ten at least'),
+    allowShared: flagOption('Purge people whose rows or profile also carry other IDs'),
   }),
   ...underHeading('Plan and execution', {
-    execute: flag('Delete; needs --confirm'),
+    execute: flagOption('Delete; needs --confirm'),
     confirm: textOption('The hash that the plan of exactly this list printed'),
     reason: wordOption('Why; it is written to the ledger', `a text of at most ${MAX_REASON} characters`, (word) =>
       word.length <= MAX_REASON ? word : undefined,

@@ -5,7 +5,7 @@ import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { argument, calendarDay, defineCommand, required, textOption } from '../command.ts';
+import { argument, dayOption, defineCommand, required, textOption } from '../command.ts';
 import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { openOptions, placeAndConfig, placeArguments, storedState } from '../places.ts';
@@ -17,7 +17,7 @@ export const command = defineCommand({
   options: {
     ...placeArguments(STATEFUL_TARGETS),
     file: argument(required(textOption('The CSV file of the day'))),
-    day: required(calendarDay('The day whose rows it has, yyyy-MM-dd')),
+    day: required(dayOption('The day whose rows it has, yyyy-MM-dd')),
   },
   examples: [
     'load duckdb events.duckdb 2026-01-17.csv --day 2026-01-17',

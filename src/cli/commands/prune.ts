@@ -1,7 +1,7 @@
 import { addDays, type Day, dayAt, startOf } from '../../base/days.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { defineCommand, flag, required, wordOption } from '../command.ts';
+import { defineCommand, flagOption, required, wordOption } from '../command.ts';
 import { placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 
@@ -18,7 +18,7 @@ export const command = defineCommand({
   options: {
     ...placeArguments(STATEFUL_TARGETS),
     olderThan: required(age),
-    execute: flag('Remove them; without it the plan is shown'),
+    execute: flagOption('Remove them; without it the plan is shown'),
   },
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   docsPage: 'operations.md',

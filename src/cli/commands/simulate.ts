@@ -1,11 +1,11 @@
 import { onAbort } from '../../base/abort.ts';
 import { readJsonFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
-import { defineCommand, textOption, wholeNumber, withDefault } from '../command.ts';
+import { defineCommand, numberOption, textOption, withDefault } from '../command.ts';
 
 export const command = defineCommand({
   options: {
-    port: withDefault('8585', wholeNumber('Port on 127.0.0.1; 0 takes a free one', 0, 65_535)),
+    port: withDefault('8585', numberOption('Port on 127.0.0.1; 0 takes a free one', 0, 65_535)),
     scenario: textOption('JSON file with what the service does (docs/simulator.md)'),
   },
   examples: ['simulate', 'simulate --port 0 --scenario scenario.json'],

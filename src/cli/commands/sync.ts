@@ -2,7 +2,7 @@ import { addressProblem } from '../../base/address.ts';
 import { configError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isStdout, TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, duration, flag, textOption } from '../command.ts';
+import { DAY_OPTIONS, defineCommand, durationOption, flagOption, textOption } from '../command.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { placeAndConfig, placeArguments } from '../places.ts';
@@ -16,8 +16,8 @@ export const command = defineCommand({
     ...placeArguments(TARGETS),
     ...DAY_OPTIONS,
     schema: textOption('Pinned schema, as discover prints it'),
-    maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
-    dryRun: flag('Show the plan; nothing is sent or stored'),
+    maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
+    dryRun: flagOption('Show the plan; nothing is sent or stored'),
     notify: textOption('Address to notify of failures and changes; others here see it, notify_url hides it'),
   },
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],

@@ -98,7 +98,7 @@ describe('the command line', () => {
 
 it.each(Object.entries(COMMANDS))('the usage of %s has a word for each argument', async (_name, { usage, load }) => {
   const options = Object.values((await load()).command.options).filter(({ isArgument }) => isArgument);
-  const needed = options.filter(({ isFromConfig, defaultWord }) => !isFromConfig && defaultWord === undefined);
+  const needed = options.filter(({ hasConfigDefault, defaultWord }) => !hasConfigDefault && defaultWord === undefined);
   const countWords = (text: string) => text.match(/\S+/g)?.length ?? 0;
   expect(countWords(usage)).toBe(options.length);
   expect(countWords(usage.replaceAll(/\[.*?\]/g, ''))).toBe(needed.length);
