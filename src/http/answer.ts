@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { nextTurn } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { gunzip, hasGzip } from './body.ts';
+import { decompressed } from './body.ts';
 import { ConnectionClosed, WrongBody } from './failures.ts';
 import type { WaitLimit } from './time-limit.ts';
 
@@ -32,10 +32,9 @@ export class HttpAnswer {
     this.#stream.destroy();
   }
 
-  /** The decoded bytes. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's reason. */
+  /** The decompressed bytes. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's reason. */
   async *bytes(waitLimit?: WaitLimit): AsyncGenerator<Uint8Array, void, undefined> {
-    const received = this.#received(waitLimit);
-    yield* hasGzip(this.headers) ? gunzip(received) : received;
+    yield* decompressed(this.#received(waitLimit), this.headers);
   }
 
   /** The bytes as sent. Throws unless they end where the body is whole. */
@@ -83,7 +82,9 @@ export class HttpAnswer {
     const error = this.#connectionError;
     if (error !== undefined && isCut) throw error;
     // Node's parser fails where bytes follow behind a declared length.
-    const sent = codeOf(error)?.startsWith('HPE_') ? 'more' : received;
-    if (sent !== declared) throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
+    const isLonger = codeOf(error)?.startsWith('HPE_') === true;
+    if (!isLonger && received === declared) return;
+    const sent = isLonger ? 'more' : received;
+    throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
   }
 }

@@ -6,11 +6,11 @@ import { WrongBody } from './failures.ts';
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** True for a body that is compressed as requested. Throws WrongBody for another compression. */
-export function hasGzip(headers: IncomingHttpHeaders): boolean {
+/** The bytes of a body before its compression. Throws WrongBody for a compression that was not requested. */
+export function decompressed(bytes: Bytes, headers: IncomingHttpHeaders): Bytes {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
-  if (coding === '' || coding === 'identity') return false;
-  if (coding === 'gzip' || coding === 'x-gzip') return true;
+  if (coding === '' || coding === 'identity') return bytes;
+  if (coding === 'gzip' || coding === 'x-gzip') return gunzip(bytes);
   throw new WrongBody('content_encoding', `compressed its answer as ${shown(coding)}, which was not requested`);
 }
 
@@ -27,16 +27,16 @@ const shown = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name 
 const GUNZIP_CHUNK_BYTES = 64 * 1024;
 
 /** Decodes gzip of one or several members, or no byte. Throws `WrongBody` unless the data ends with a valid trailer. */
-export async function* gunzip(raw: Bytes): Bytes {
+async function* gunzip(compressed: Bytes): Bytes {
   const decoder = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
   let isEmpty = true;
   const observed = async function* () {
-    for await (const chunk of raw) {
+    for await (const chunk of compressed) {
       isEmpty = false;
       yield chunk;
     }
   };
-  // This is not awaited. At the end it may wait on the network until the owner of the connection closes it.
+  // This is not awaited: its last read may settle only when the owner of the connection closes that.
   pipeline(observed, decoder, () => {});
   try {
     yield* decoder as AsyncIterable<Uint8Array>;
@@ -52,7 +52,7 @@ export async function* gunzip(raw: Bytes): Bytes {
 /** The most that is read of an answer that is not data. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** The first bytes of a body that is not data. `keepsPart`: what came before it failed, in place of the failure. */
+/** The first bytes of a body that is not data. `keepsPart`: if it fails, those before its failure. */
 export async function firstBytes(bytes: AsyncIterable<Uint8Array>, { keepsPart = false } = {}): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;

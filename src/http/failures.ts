@@ -9,14 +9,16 @@ import { TimeLimitReached } from './time-limit.ts';
 /** The server closed the connection, without an error, before the answer was complete. */
 export class ConnectionClosed extends Error {}
 
-/** Why a body could not be read to its end; `length`: it was declared, and not met or exceeded. */
-export type BodyFault = 'reset' | 'stall' | 'gzip' | 'length' | 'content_encoding' | 'charset';
+/** What in a body is not as its headers say; `length`: fewer or more bytes than declared. */
+type Mismatch = 'gzip' | 'length' | 'content_encoding' | 'charset';
+/** Why a body could not be read to its end. */
+export type BodyFault = Mismatch | 'reset' | 'stall';
 
 /** A body that came, and is not what its headers say. `predicate` follows the name of the host. */
 export class WrongBody extends Error {
-  readonly fault: BodyFault;
+  readonly fault: Mismatch;
   readonly predicate: string;
-  constructor(fault: BodyFault, predicate: string, cause?: unknown) {
+  constructor(fault: Mismatch, predicate: string, cause?: unknown) {
     super(`the server ${predicate}`, { cause });
     this.fault = fault;
     this.predicate = predicate;
@@ -45,7 +47,7 @@ interface ProblemRow {
   readonly clause: (host: string) => string;
 }
 
-/** Problems whose cause may pass. The first row that matches applies; the last one matches everything. */
+/** Problems whose cause may pass. The first row that matches applies, else `OTHER_PROBLEM`. */
 const NETWORK_PROBLEMS: readonly ProblemRow[] = [
   { nodeCodes: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
   { nodeCodes: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
@@ -70,8 +72,8 @@ const NETWORK_PROBLEMS: readonly ProblemRow[] = [
     code: 'reset',
     clause: (host) => `the connection to ${host} broke`,
   },
-  { nodeCodes: /(?:)/, code: 'network', clause: (host) => `the request to ${host} failed` },
 ];
+const OTHER_PROBLEM = { code: 'network', clause: (host: string) => `the request to ${host} failed` };
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
@@ -88,8 +90,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
     return { isConfig: true, code: 'certificate', clause };
   }
-  const isMatch = ({ nodeCodes }: ProblemRow) => nodeCodes.test(nodeCode);
-  const { code, clause } = NETWORK_PROBLEMS.find(isMatch) ?? NETWORK_PROBLEMS[NETWORK_PROBLEMS.length - 1];
+  const { code, clause } = NETWORK_PROBLEMS.find(({ nodeCodes }) => nodeCodes.test(nodeCode)) ?? OTHER_PROBLEM;
   // A connection that broke was one to the right address.
   const mayBeAddress = code !== 'reset' && code !== 'network';
   const question = mayBeAddress && setting !== undefined ? `; is ${setting} right?` : '';

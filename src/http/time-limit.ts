@@ -18,7 +18,7 @@ export class TimeLimitReached extends Error {
  */
 export class WaitLimit {
   readonly signal: AbortSignal;
-  /** Aborts for another reason than the time. */
+  /** The caller's: it aborts for other reasons than the time. */
   readonly outerSignal: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
