@@ -213,13 +213,21 @@ export function peopleLimitProblem(plan: PurgePlan): string | undefined {
   );
 }
 
-/** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function unifiedIdsOf({ listedPeople, places }: PurgePlan): KeyCheckByUnifiedId {
+/**
+ * Every form of the people's unified ids: as the ways have them, and as rows of the places do. A hash needs no key if
+ * its plain id is there, too.
+ */
+function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan): KeyCheckByUnifiedId {
   // Last those of rows: a place knows under which key its form is a hash.
-  return new Map<string, string | undefined>([
+  const keyCheckByUnifiedId = new Map<string, string | undefined>([
     ...[...listedPeople.query.unifiedIdsById.values()].flat().map((text) => [text, undefined] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
+  for (const text of keyCheckByUnifiedId.keys()) {
+    const person = personOf(text, settings.hashKey);
+    if (person !== text && keyCheckByUnifiedId.has(person)) keyCheckByUnifiedId.set(person, undefined);
+  }
+  return keyCheckByUnifiedId;
 }
 
 /** A sentence about these tables, files or folders, if there are any. */

@@ -222,6 +222,20 @@ describe('a suppression list in the folder of the ledger', () => {
     expect((await erase('--id', 'B', ...IN())).exit).toBe(0);
   });
 
+  it('needs no key of a hash whose plain id it has, and still finds the hash in a place that was restored', async () => {
+    const hashed = { columns_hash: ['df_unified_id'] };
+    erasure.env.DFINERY_HASH_KEY = 'a hash key of at least 32 characters';
+    useProfiles(csvOf(['A', u('a')]), {}, hashed);
+    await load([row('a'), row('b')], DUCKDB);
+    copy('events.duckdb', 'backup.duckdb');
+    expect((await erase('--id', 'A', ...IN())).places[0].rows_removed).toBe(1);
+    copy('backup.duckdb', 'events.duckdb');
+    expect((await erase('--suppressed', ...IN())).places[0].rows_removed).toBe(1);
+    erasure.env.DFINERY_HASH_KEY = 'another hash key of at least 32 characters';
+    const [synced] = await load([row('a'), row('b')], LAKE);
+    expect([synced.code, JSON.parse(synced.result).suppressed_rows], synced.said).toEqual([0, 1]);
+  });
+
   it('that is older than the ledger is warned about: list and place came out of one backup', async () => {
     useProfiles(csvOf(['A', u('a')], ['B', u('b')], ['C', u('c')]));
     await load([row('a'), row('b'), row('c')], DUCKDB);
