@@ -6,6 +6,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
+import { otherAddressesText } from './ledger/proof-text.ts';
 import { type PurgePlan, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -87,14 +88,16 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
   if (!ledger.isKept) {
     return ['There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.'];
   }
-  if (idsDoneBefore.length === 0) return [];
+  const otherAddresses = otherAddressesText(settings.serviceId, [...ledger.history.otherAddresses]) ?? [];
+  if (idsDoneBefore.length === 0) return [otherAddresses].flat();
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
   const days = new Set(idsDoneBefore.flatMap(({ id }) => ledger.history.of(id).standingAnswer?.at.slice(0, 10) ?? []));
   return [
     `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
-  ];
+    otherAddresses,
+  ].flat();
 }
 
 /** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */

@@ -55,8 +55,12 @@ export const standingAnswer = (answers: readonly ClearAnswer[]): ClearAnswer | u
 export class LedgerHistory {
   /** The first lines of the runs on this service. */
   readonly runs = new Map<string, LineOf<'open'>>();
+  /** Other addresses of runs on the same service id: what they did does not count here. */
+  readonly otherAddresses = new Set<string>();
   /** The newest purge that was done, by place. */
   readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
+  /** When a purge began a new suppression list, by place: whoever was erased before may have come back since. */
+  readonly newListAtByPlace = new Map<string, string>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
@@ -86,7 +90,9 @@ export class LedgerHistory {
   add(line: SignedLine, number: number): void {
     if (line.kind === 'open') {
       const { baseUrl, serviceId } = this.#service;
-      if (line.base_url === baseUrl && line.service_id === serviceId) this.runs.set(line.run, line);
+      if (line.service_id !== serviceId) return;
+      if (line.base_url === baseUrl) this.runs.set(line.run, line);
+      else this.otherAddresses.add(line.base_url);
       return;
     }
     const run = this.runs.get(line.run);
@@ -142,6 +148,8 @@ export class LedgerHistory {
 
   /** What another run counted there is gone, too: it may have been killed, or have lost the race for a bucket. */
   #noteRemoved(line: LineOf<'purged'>): void {
+    const lastPurge = this.lastPurgeByPlace.get(line.place);
+    if (lastPurge !== undefined && line.listed < lastPurge.listed) this.newListAtByPlace.set(line.place, line.at);
     this.lastPurgeByPlace.set(line.place, line);
     for (const { runIds, countedRows } of this.#histories.values()) {
       if (!runIds.has(line.run)) continue;

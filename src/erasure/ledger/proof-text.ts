@@ -30,11 +30,17 @@ export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: 
   return state === 'open' ? `open: ${text}, then purged and not asked again` : text;
 }
 
-/** What left one place, as a sentence; and that something there may still hold the people. */
-export function removalSentence({ place, rows, unfinished, unreached }: Proof['summary']['places'][number]): string {
-  const unfinishedText = ' A purge there was not finished, and people may still be there: run the same command again.';
-  const unreachedText = ' Something there could not be reached, and may hold the people: repair it, and purge again.';
-  return `${place}: ${formatCount(rows, 'row')} found by ID and removed.${unfinished ? unfinishedText : ''}${unreached ? unreachedText : ''}`;
+/** What left one place, as a sentence; and what there may still hold the people. */
+export function removalSentence(removed: Proof['summary']['places'][number]): string {
+  const { place, rows, unfinished, unreached, new_list_at } = removed;
+  return [
+    `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
+    unfinished ? 'A purge there was not finished, and people may still be there: run the same command again.' : [],
+    unreached ? 'Something there could not be reached, and may hold the people: repair it, and purge again.' : [],
+    new_list_at === null ? [] : `The suppression list was begun anew at ${new_list_at}: rows may have come back since.`,
+  ]
+    .flat()
+    .join(' ');
 }
 
 /** How many ids are in which state, as a sentence. */
@@ -50,10 +56,17 @@ export function refusedText({ summary }: Proof): string | undefined {
   return sentence === undefined ? undefined : `${sentence} The proof says nothing of them.`;
 }
 
+/** That the ledger has the service under other addresses, too; undefined if it has not. */
+export function otherAddressesText(serviceId: string, addresses: readonly string[]): string | undefined {
+  if (addresses.length === 0) return undefined;
+  return `The ledger also has the service ${serviceId} at ${addresses.join(', ')}: those deletions do not count here.`;
+}
+
 export function summarySentences(proof: Proof): string[] {
   const { since, until, requested_by, reasons, places } = proof.summary;
   return [
     countsSentence(proof),
+    otherAddressesText(proof.service_id, proof.other_addresses) ?? [],
     refusedText(proof) ?? [],
     ...places.map((place) => {
       const { stays } = place;

@@ -28,6 +28,7 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     kind: 'proof',
     base_url,
     service_id,
+    other_addresses: [...history.otherAddresses],
     head,
     summary: summaryOf(list.counts, history, histories),
     ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, countedRows, accesses } }) => ({
@@ -49,7 +50,7 @@ export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 /** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
 function summaryOf(
   { received, refused }: ListCounts,
-  { runs, lastPurgeByPlace }: LedgerHistory,
+  { runs, lastPurgeByPlace, newListAtByPlace }: LedgerHistory,
   histories: readonly IdHistory[],
 ) {
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
@@ -71,6 +72,7 @@ function summaryOf(
     reasons: valuesOf('reason'),
     places: [...new Set(removals.map(({ place }) => place))].map((place) => {
       const removalsThere = removals.filter((removal) => removal.place === place);
+      const newListAt = newListAtByPlace.get(place) ?? '';
       return {
         place,
         /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
@@ -78,6 +80,7 @@ function summaryOf(
         unfinished: removalsThere.some(({ removed_at }) => removed_at === null),
         stays: lastPurgeByPlace.get(place)?.stays ?? [],
         unreached: lastPurgeByPlace.get(place)?.unreached ?? false,
+        new_list_at: removalsThere.some(({ at }) => at < newListAt) ? newListAt : null,
       };
     }),
   };

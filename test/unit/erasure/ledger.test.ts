@@ -319,6 +319,22 @@ describe('a proof', () => {
     expect((await prove(['a'])).summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
   });
 
+  it('says that rows may have come back once a later purge began a new suppression list', async () => {
+    await purge(2, {});
+    clock.pass(1_000);
+    const ledger = await open();
+    await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 0 });
+    expect(proofLines(await prove(['a']), false).join()).toContain('The suppression list was begun anew at');
+  });
+
+  it('names other addresses of the service, whose deletions do not count', async () => {
+    await request({ a: 'done' }, { baseUrl: 'https://old' });
+    const proof = await prove(['a']);
+    const sentence = 'The ledger also has the service s at https://old: those deletions do not count here.';
+    expect([exitOfProof(proof), proofLines(proof, false)]).toEqual([1, expect.arrayContaining([sentence])]);
+  });
+
   it('says of a person without rows that none was found, in which ways and where', async () => {
     const ledger = await open({ requestedBy: 'clerk' });
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
