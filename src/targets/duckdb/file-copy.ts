@@ -32,7 +32,7 @@ export const compactFile = (options: PlaceOptions) =>
     return { rows, bytesBefore, bytesAfter: statSync(engine.file).size };
   });
 
-interface CopiedFile {
+interface FileAndCopy {
   /** The file, open for reading alone. */
   readonly engine: Engine;
   readonly state: PlaceState;
@@ -44,7 +44,7 @@ interface CopiedFile {
  * Copies a file, and works on it. The file is opened for writing, which alone can empty its write-ahead log. Then it is
  * open for reading, which keeps writers away. A lock beside it keeps other rewrites from replacing it. Throws UserError.
  */
-export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFile) => Promise<T>): Promise<T> {
+export async function withCopy<T>(options: PlaceOptions, work: (fileAndCopy: FileAndCopy) => Promise<T>): Promise<T> {
   const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);
   const copyPath = copyPathOf(realOrGivenPath(file));

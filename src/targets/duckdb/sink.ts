@@ -44,12 +44,12 @@ function checkCanWrite(file: string): void {
   // DuckDB makes its write-ahead log beside the file. Behind a file, `/.` is an error for root, too.
   const folder = `${dirname(realOrGivenPath(file))}/.`;
   if (existsSync(file)) {
-    checkWritable(file, { path: file });
-    checkWritable(folder, { path: file, subject: `the folder of ${file}` });
-  } else checkWritable(folder, { path: file });
+    requireWriteAccess(file, { path: file });
+    requireWriteAccess(folder, { path: file, subject: `the folder of ${file}` });
+  } else requireWriteAccess(folder, { path: file });
 }
 
-function checkWritable(path: string, context: DiskErrorContext): void {
+function requireWriteAccess(path: string, context: DiskErrorContext): void {
   try {
     accessSync(path, constants.W_OK);
   } catch (error) {

@@ -60,8 +60,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
 export type Purpose =
   /** Changes nothing. */
   | { readonly kind: 'read' }
-  /** Needs a place that was loaded. */
-  | { readonly kind: 'rewrite' }
+  /** Changes a place that was loaded, or tries whether it could. */
+  | { readonly kind: 'change' }
   /** Makes a place that is missing. */
   | ({ readonly kind: 'load' } & Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>);
 

@@ -25,7 +25,7 @@ export async function openPlace(format: FilesFormat, options: PlaceOptions, purp
   let engine: Engine | undefined;
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
-    if (purpose.kind === 'rewrite' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
+    if (purpose.kind === 'change' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
     if (purpose.kind === 'load') await format.refuseForeignFiles(storage);
     runFolder =
       purpose.kind === 'read' || workFolder === undefined
@@ -96,7 +96,7 @@ export function withLoadedPlace<T>(
   options: PlaceOptions,
   work: (place: OpenPlace, version: PlaceVersion) => Promise<T>,
 ): Promise<T> {
-  return withPlace(format, options, { kind: 'rewrite' }, async (place) => {
+  return withPlace(format, options, { kind: 'change' }, async (place) => {
     const version = await format.read(place);
     requireLoaded(place, version);
     return work(place, version);

@@ -18,7 +18,7 @@ const COMMENT_END = '(dfinery-elt models)';
 
 /** Conditions on what `duckdb_views()` and the like list: that it is in the schema, that it has this comment. */
 const IN_SCHEMA_SQL = `database_name = current_database() AND schema_name = ${literal(SCHEMA)}`;
-const IS_OURS_SQL = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
+const IS_MODEL_SQL = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
 
 /**
  * Creates or replaces the models in a file that was loaded; returns them by their names there. Throws UserError, and
@@ -46,7 +46,7 @@ export async function writeModels(options: PlaceOptions): Promise<ReadonlyMap<st
  * taken a name, that model is left out.
  */
 export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
-  if ((await engine.count(`duckdb_views() WHERE ${IN_SCHEMA_SQL} AND ${IS_OURS_SQL}`)) === 0) return;
+  if ((await engine.count(`duckdb_views() WHERE ${IN_SCHEMA_SQL} AND ${IS_MODEL_SQL}`)) === 0) return;
   const takenNames = await findTakenNames(engine);
   const models = MODELS.filter(({ name }) => !takenNames.has(name));
   await createModels(engine, state, models);
@@ -69,7 +69,7 @@ async function createModels(
 function selectOf({ name, sql, parameters = [] }: Model, relations: ReadonlyMap<string, string>): string {
   return sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => {
     const termSql = parameters.includes(term) ? term : relations.get(term);
-    if (termSql === undefined) throw new RangeError(`${name}: what is ${term}?`);
+    if (termSql === undefined) throw new RangeError(`the model ${name} names ${term}, which is no relation`);
     return termSql;
   });
 }
@@ -79,9 +79,9 @@ async function findTakenNames(engine: Engine): Promise<ReadonlySet<string>> {
   const rows = await engine.rows(`
     SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_SCHEMA_SQL}
     UNION
-    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_SCHEMA_SQL} AND NOT ${IS_OURS_SQL}
+    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_SCHEMA_SQL} AND NOT ${IS_MODEL_SQL}
     UNION
-    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_SCHEMA_SQL} AND NOT ${IS_OURS_SQL}`);
+    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_SCHEMA_SQL} AND NOT ${IS_MODEL_SQL}`);
   const takenNames = new Set(rows.map(({ name }) => String(name)));
   return new Set(MODELS.map(({ name }) => name).filter((name) => takenNames.has(name)));
 }
