@@ -92,8 +92,8 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
   const { place, config, context } = inputsOf('sync', options, TARGETS);
-  const run = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
-  const { summary, error } = await runSync(run, context);
+  const input = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
+  const { summary, error } = await runSync(input, context);
   if (error !== undefined) throw error;
   return summary;
 }

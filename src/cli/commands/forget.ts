@@ -121,15 +121,14 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const purgeSettings = purgeSettingsOf(values, search, config);
     if (purgeSettings === undefined && isPurgeOnly)
       throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
+    const list = suppressed ? 'suppressed' : await readIdList(values, signal, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? 'none' : { confirm };
-    const work = async () => {
-      const list = suppressed ? 'suppressed' : await readIdList(values, signal, config.requestedAtField);
-      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, requestsAgain: again });
-    };
+    const input = { settings, io: context, list, consent, deleter, purgeSettings, requestsAgain: again } as const;
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-      return erasureResult(await withElapsedTime(what, work(), context), purgeSettings !== undefined, context);
+      const erased = await withElapsedTime(what, runErasure(input), context);
+      return erasureResult(erased, purgeSettings !== undefined, context);
     } finally {
       await deleter?.close();
     }

@@ -57,7 +57,7 @@ async function askService(prompts: Prompts, context: Context) {
   }
 }
 
-/** What becomes of the answers: as `check` says, or why they cannot be sent. */
+/** The verdict of `check` on the answers, or why they cannot be sent. */
 async function tryAnswers(answers: object, context: Context): Promise<Pick<CheckVerdict, 'kind' | 'message'>> {
   try {
     return await checkService(requireKeys(readConfiguration(answers, context), ...EXPORT_KEYS), context);

@@ -32,8 +32,8 @@ export const command = defineCommand({
     const result = { v: 1, target: target.name, place: address, before, executed: execute, days, rows };
     if (days.length === 0)
       return { result, lines: [`Nothing to remove: ${address} has no rows of days before ${before}.`] };
-    const plan = `This would remove ${what}. To do so, add --execute.`;
-    return { result, lines: [execute ? `Removed ${what} from ${address}.` : plan] };
+    const line = execute ? `Removed ${what} from ${address}.` : `This would remove ${what}. To do so, add --execute.`;
+    return { result, lines: [line] };
   },
 });
 

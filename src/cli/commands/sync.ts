@@ -26,11 +26,11 @@ export const command = defineCommand({
     const { config, place } = placeAndConfig(values, TARGETS, context);
     if (values.dryRun) return await planSync({ place, config, daySelection: values }, context);
     const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
-    const run = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
-    const { summary, error } = await runSync(run, context);
+    const input = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
+    const { summary, error } = await runSync(input, context);
     if (error === undefined || summary.days > 0) context.logger.info('run.summary', describeSummary(summary, place));
     if (error !== undefined) failureOf(error, context).log();
-    await notify(summary, run, notifyUrl, context);
+    await notify(summary, input, notifyUrl, context);
     return { result: summary, lines: [], exit: summary.exit, isStdoutTaken: isStdout(place) };
   },
 });

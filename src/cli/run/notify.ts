@@ -9,7 +9,7 @@ import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import type { Context } from '../context.ts';
 import type { Summary } from '../results.ts';
-import type { SyncRun } from './run.ts';
+import type { SyncInput } from './run.ts';
 import { describeSummary } from './summary.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -44,7 +44,7 @@ const firstNames = (names: readonly string[]): string =>
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(
   summary: Summary,
-  { place, config: { historyDays } }: Pick<SyncRun, 'place' | 'config'>,
+  { place, config: { historyDays } }: Pick<SyncInput, 'place' | 'config'>,
   notifyUrl: Secret | undefined,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
@@ -56,16 +56,14 @@ export async function notify(
   const command = printable(`sync ${place.target.name} ${place.address}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
-  // A process that is told to end has seconds left, and makes one attempt.
-  const limits = signal.aborted
-    ? { attempts: 1, timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
-    : { attempts: 2, timeoutMs: TIMEOUT_MS, signal };
-  let problem: string | undefined;
-  for (let attempt = 1; attempt <= limits.attempts; attempt++) {
-    problem = await post(new URL(notifyUrl.reveal()), body, context, limits);
-    if (problem === undefined) return;
-  }
-  logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);
+  const limits = isTerminated
+    ? { timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
+    : { timeoutMs: TIMEOUT_MS, signal };
+  const attempt = () => post(new URL(notifyUrl.reveal()), body, context, limits);
+  let problem = await attempt();
+  // A process that is told to end has seconds left: one attempt is enough.
+  if (problem !== undefined && !signal.aborted) problem = await attempt();
+  if (problem !== undefined) logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);
 }
 
 /** Makes one attempt. Returns why it failed, as a clause; undefined if it did not. */

@@ -17,7 +17,8 @@ import { progressOf, withProgress } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { summaryOf } from './summary.ts';
 
-export interface SyncRun {
+/** What a sync is asked to do. */
+export interface SyncInput {
   readonly place: Place;
   readonly config: CommandConfig;
   /** The days that the caller asks for, which take precedence over the configuration. */
@@ -34,12 +35,12 @@ export interface RunOutcome {
 }
 
 /** Opens a place, plans, and exports into it. The place records the run. */
-export async function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
-  const { place, schemaFile } = run;
+export async function runSync(input: SyncInput, context: Context): Promise<RunOutcome> {
+  const { place, schemaFile } = input;
   try {
-    const config = requireKeys(run.config, ...EXPORT_KEYS);
+    const config = requireKeys(input.config, ...EXPORT_KEYS);
     const sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(schemaFile)));
-    return await withRunRecord(sink, (began) => exportInto(sink, { ...run, config }, began, context), context);
+    return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
   } catch (error) {
     return outcomeOf({ summary: EMPTY_SUMMARY, error }, context);
   }
@@ -47,7 +48,7 @@ export async function runSync(run: SyncRun, context: Context): Promise<RunOutcom
 
 async function exportInto(
   sink: Sink | StreamSink,
-  { config, daySelection, maxWaitMs }: SyncRun & { readonly config: ExportConfig },
+  { config, daySelection, maxWaitMs }: SyncInput & { readonly config: ExportConfig },
   began: number,
   context: Context,
 ): Promise<RunOutcome> {
@@ -63,14 +64,14 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const keepsCursor = sink.kind === 'stateful';
-  const summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
+  let error: unknown;
   try {
     await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
-    return { summary: summaryNow() };
-  } catch (error) {
-    return { summary: summaryNow(), error };
+  } catch (thrown) {
+    error = thrown;
   }
+  const [seconds, keepsCursor] = [(clock.now() - began) / 1_000, sink.kind === 'stateful'];
+  return { summary: summaryOf(plan, load.counts, { seconds, keepsCursor }), error };
 }
 
 /**

@@ -9,14 +9,14 @@ import type { Context } from '../context.ts';
 import { storedState } from '../places.ts';
 import type { PlanResult } from '../results.ts';
 import { tableLines } from '../text-layout.ts';
-import type { SyncRun } from './run.ts';
+import type { SyncInput } from './run.ts';
 
 const MAX_LISTED_DAYS = 40;
 
 /** Shows what a sync would do, without a call to the service. A stream is planned as a first run. */
-export async function planSync(run: Pick<SyncRun, 'place' | 'config' | 'daySelection'>, context: Context) {
-  const { place, daySelection } = run;
-  const config = requireKeys(run.config, ...PLAN_KEYS);
+export async function planSync(input: Pick<SyncInput, 'place' | 'config' | 'daySelection'>, context: Context) {
+  const { place, daySelection } = input;
+  const config = requireKeys(input.config, ...PLAN_KEYS);
   const state = isStateful(place) ? await storedState(place) : undefined;
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
