@@ -1,11 +1,12 @@
 #!/usr/bin/env node
+import { isatty } from 'node:tty';
 import { systemClock } from '../base/clock.ts';
 import { enforceCertificateChecks, systemEnv } from '../base/env.ts';
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
 import { endNow, letHeapGrow, runUntilStopped } from '../base/process.ts';
 import { ProcessTerminal } from './process-terminal.ts';
 import { runCommandLine } from './program.ts';
-import { systemPrompts } from './prompts.ts';
+import { terminalPrompts } from './prompts.ts';
 
 // Whatever a run leaves anywhere may hold rows.
 process.umask(0o077);
@@ -14,7 +15,9 @@ const terminal = new ProcessTerminal(systemClock, systemEnv);
 const certificateNote = enforceCertificateChecks();
 if (certificateNote !== undefined) terminal.log(certificateNote);
 await runUntilStopped(async (signal) => {
-  const system = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
+  const canAsk = isatty(0) && isatty(2);
+  const prompts = canAsk ? terminalPrompts(process.stdin, process.stderr, signal) : undefined;
+  const system = { terminal, clock: systemClock, env: systemEnv, signal, prompts };
   let code: number = await runCommandLine(process.argv.slice(2), system);
   try {
     await terminal.drain(signal);

@@ -27,15 +27,16 @@ export function placeAndConfig<T extends Target>(
 ): { readonly config: CommandConfig; readonly place: Place<T> } {
   const { commandName } = context;
   const config = readConfiguration(values.config, context);
-  const { target: word, place: address } = values.target === undefined && values.place === undefined ? config : values;
-  if (word !== undefined && address !== undefined) {
-    const target = checkedTarget(word, address, targets, commandName);
+  const { target: targetName, place: address } =
+    values.target === undefined && values.place === undefined ? config : values;
+  if (targetName !== undefined && address !== undefined) {
+    const target = checkedTarget(targetName, address, targets, commandName);
     return { config, place: { target, address, ...placeSettings(config, context) } };
   }
   // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
-  const half = word ?? address;
-  const target = targets.find(({ isAt, name }) => half !== undefined && (isAt(half) || half.endsWith(`.${name}`)));
-  if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${half}.`);
+  const word = targetName ?? address;
+  const target = targets.find(({ isAt, name }) => word !== undefined && (isAt(word) || word.endsWith(`.${name}`)));
+  if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${word}.`);
   const forms = `${commandName} ${placeUsage(targets)}`;
   throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
 }
@@ -53,11 +54,11 @@ export function checkedTarget<T extends Target>(
   const target = targets.find(({ name }) => name === word);
   if (target === undefined && TARGETS.some(({ name }) => name === word))
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
-  const names = targets.map(({ name }) => name);
+  const names = targets.map((candidate) => candidate.name);
   if (target === undefined) throw unknownNameError('target', word, names);
-  const { name: actualName } = TARGETS.find(({ isAt }) => isAt(address)) ?? target;
-  if (actualName === word) return target;
-  throw configError(`${address} is a place of ${actualName}: write ${`${prefix} ${actualName} ${address}`.trim()}.`);
+  const { name } = TARGETS.find(({ isAt }) => isAt(address)) ?? target;
+  if (name === word) return target;
+  throw configError(`${address} is a place of ${name}: write ${`${prefix} ${name} ${address}`.trim()}.`);
 }
 
 /** What all places of a command have in common. */

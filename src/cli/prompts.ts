@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import { isatty } from 'node:tty';
 import { configError } from '../base/errors.ts';
 
 export interface Prompts {
@@ -11,12 +10,6 @@ export interface Prompts {
   secret(question: string): Promise<string>;
   /** Yes or no; no by default. */
   confirm(question: string): Promise<boolean>;
-}
-
-/** Questions on stderr, where stdin and stderr are terminals; elsewhere no question can be asked. */
-export function systemPrompts(signal: AbortSignal): Prompts | undefined {
-  if (!isatty(0) || !isatty(2)) return undefined;
-  return terminalPrompts(process.stdin, process.stderr, signal);
 }
 
 export function terminalPrompts(

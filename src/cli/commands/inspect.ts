@@ -49,7 +49,14 @@ export const command = defineCommand({
       columns,
     };
     const head = `${file}: ${formatCount(scan.rows, 'row')}, ${formatCount(columns.length, 'column')}, ${formatBytes(bytes)}`;
-    const table = tableOf(columns, scan.rows, context.terminal.columns);
+    const cells = columns.map(({ source, group, type, filled, fits }) => [
+      source,
+      group.replaceAll('_', ' '),
+      type ?? '',
+      percent(filled, scan.rows),
+      fits ? '' : 'some cells',
+    ]);
+    const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, context.terminal.columns);
     return { result, lines: [head, ...table, ...notesOn(scan)] };
   },
 });
@@ -72,8 +79,6 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
   }
 }
 
-type InspectedColumn = ReturnType<typeof inspectedColumns>[number];
-
 /**
  * The type of a column is the configured one, else the pinned, else that of the cells. It is null if there is
  * none. Cells that do not fit it would be rescued.
@@ -91,17 +96,6 @@ function inspectedColumns(
     const isFitting = type === null || fits(codecOf(type, zone), column.forms);
     return { source: column.name, group: column.group, type, filled: column.filledCells, fits: isFitting };
   });
-}
-
-function tableOf(columns: readonly InspectedColumn[], rows: number, terminalColumns: number): string[] {
-  const cells = columns.map(({ source, group, type, filled, fits }) => [
-    source,
-    group.replaceAll('_', ' '),
-    type ?? '',
-    percent(filled, rows),
-    fits ? '' : 'some cells',
-  ]);
-  return tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, terminalColumns);
 }
 
 function notesOn({ invalidUtf8: { cells, first }, hasDuplicateOrMissingIds, hasFinalNewline }: ScanResult): string[] {
