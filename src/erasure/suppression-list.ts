@@ -13,7 +13,7 @@ import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engi
 import { withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
-import { checkWritable, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
+import { checkWritable, giveToFolderOwner, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { ensureKey, type KeyedFile, keyForReading } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
@@ -98,6 +98,7 @@ export class SuppressionList {
     const secret = await ensureKey(this.#keyedFile);
     const file = await open(this.path, 'a+', PRIVATE_FILE_MODE);
     try {
+      giveToFolderOwner(this.path);
       const text = await file.readFile('utf8');
       const wholeText = wholeLines(text);
       const { key, hmacs } = this.#parse(wholeText, secret);

@@ -11,7 +11,7 @@ import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promi
 import { basename, dirname, join } from 'node:path';
 import { codeOf, hasCode, undefinedIfAbsent } from '../base/errors.ts';
 import { syncFolder } from './folders.ts';
-import { PRIVATE_FILE_MODE, setMode } from './permissions.ts';
+import { giveToFolderOwner, PRIVATE_FILE_MODE, setMode } from './permissions.ts';
 
 /** A unique path beside a file for its next version, which is written there until it is complete. */
 export const temporaryPathOf = (path: string): string =>
@@ -54,6 +54,7 @@ async function withTemporary<T>(
   const temporary = temporaryPathOf(path);
   try {
     await writeFile(temporary, text, { flag: 'wx', mode: PRIVATE_FILE_MODE });
+    giveToFolderOwner(temporary);
     // The umask must not decide the mode.
     if (mode !== PRIVATE_FILE_MODE) setMode(temporary, mode);
     return await work(temporary);

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { hasCode } from '../base/errors.ts';
 import { checkLocalPath } from './local-path.ts';
-import { PRIVATE_FOLDER_MODE, setMode } from './permissions.ts';
+import { giveToFolderOwner, PRIVATE_FOLDER_MODE, setMode } from './permissions.ts';
 
 /** The bit of a folder by which new files in it get its group. */
 const SETGID_BIT = 0o2000;
@@ -27,6 +27,7 @@ export async function makeFolders(path: string, mode = PRIVATE_FOLDER_MODE): Pro
     if (isFolder(path)) return;
     throw error;
   }
+  giveToFolderOwner(path);
   // The umask must not decide the mode. A folder in one of a shared group keeps that group.
   if (mode !== PRIVATE_FOLDER_MODE) setMode(path, mode | (statSync(path).mode & SETGID_BIT));
   await syncFolder(parent);

@@ -1,7 +1,7 @@
 // Who may read and change files: owners, modes, and whether this user can write a file.
 
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, lchownSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, open, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { hasCode } from '../base/errors.ts';
@@ -30,6 +30,17 @@ export function setMode(path: string, mode: number): void {
   } catch (error) {
     if (!hasCode(error, NO_MODES_CODES)) throw error;
     firstFolderWithoutModes ??= resolve(dirname(path));
+  }
+}
+
+/** Gives what root has made the owner and group of a folder, by default its own, so that they can work on with it. */
+export function giveToFolderOwner(path: string, folder = dirname(path)): void {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = statSync(folder);
+  try {
+    if (uid !== 0) lchownSync(path, uid, gid);
+  } catch (error) {
+    if (!hasCode(error, NO_MODES_CODES)) throw error;
   }
 }
 

@@ -7,7 +7,7 @@ import { createFile, isLinkUnsupported, replaceFile, replaceFileFrom } from '../
 import { COMMITTED_IS_KEPT, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { checkLocalPath } from '../fs/local-path.ts';
-import { PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
+import { giveToFolderOwner, PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 const OTHERS_MAY_READ = 0o044;
@@ -67,6 +67,7 @@ export class DiskStorage implements Storage {
     return this.#writing(async () => {
       const { fullPath, mode } = await this.#prepareFile(path);
       setMode(file, mode);
+      giveToFolderOwner(file, dirname(fullPath));
       await replaceFileFrom(fullPath, file);
     });
   }

@@ -6,7 +6,7 @@ import { HOUR_MS } from '../../base/clock.ts';
 import { codeOf, messageOf, transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
-import { PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
+import { giveToFolderOwner, PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
 
 /** The path of the copy that replaces a file once it is complete. */
 export const copyPathOf = (file: string): string => `${file}.rewriting`;
@@ -75,6 +75,7 @@ export async function makeDatabase(connection: DuckDBConnection, file: string): 
     await connection.run(`ATTACH ${literal(temporaryPath)} AS new_file (${NEW_FILE_OPTIONS})`);
     await connection.run('DETACH new_file');
     setMode(temporaryPath, PRIVATE_FILE_MODE);
+    giveToFolderOwner(temporaryPath);
     await createFileFrom(file, temporaryPath, { mayRename: true });
   } catch (error) {
     if (codeOf(error) !== undefined) throw error;

@@ -12,7 +12,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
-import { checkWritable, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
+import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
@@ -130,6 +130,7 @@ export class Ledger {
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
+      giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
       let end = this.#end;
       if (end.size === 0) await syncFolder(folder);

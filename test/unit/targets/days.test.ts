@@ -1,5 +1,5 @@
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { filesBelow, Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
@@ -133,5 +133,14 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     expect(new Set(folders.map(modeOf))).toEqual(new Set(['750']));
     expect(new Set(place.files().map(modeOf))).toEqual(new Set(['640']));
     expect(modeOf(join(place.place, '_dfinery'))).toBe('700');
+  });
+
+  it.runIf(process.getuid?.() === 0)('made or purged by root belongs to the owner of its folder', async () => {
+    const folder = dirname(place.place);
+    chownSync(folder, 1234, 1235);
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }, { id: 'b' }])]]);
+    await place.purge(['m1']);
+    const made = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path));
+    expect(made.filter((path) => statSync(path).uid !== 1234 || statSync(path).gid !== 1235)).toEqual([]);
   });
 });
