@@ -1,5 +1,7 @@
-// This folder: the exports of events and of profiles: one request, its answer, and what the answer means. `quota.ts`
-// holds requests back, `quota-rules.ts` says when; `download.ts` repeats a request until its answer is final.
+// This folder: the exports of events and of profiles. `client.ts` sends one request, which `quota.ts` holds back by
+// `quota-rules.ts`. `content.ts` looks at the start of an answer, and `outcomes.ts` says what the answer means.
+// `download.ts` repeats a request until its answer is final; `checked-body.ts` checks the body. `profiles.ts` does so
+// for profiles. `export-header.ts` reads the first line alone.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';

@@ -2,7 +2,7 @@ import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../operation.ts';
 import type { NoData } from './export-service.ts';
 
-/** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
+/** What a body's first bytes show, behind a BOM and white space. `other` may be CSV: the scan checks it. */
 export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
 export interface ExportTraits {

@@ -1,3 +1,4 @@
+import type { Runtime } from '../../base/runtime.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { CheckedOutput } from './checked-body.ts';
@@ -10,7 +11,8 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
 export interface ProfileDeps<Output extends CheckedOutput>
-  extends Omit<DownloadOptions<Output>, 'label' | 'request' | 'scannerOptions' | 'hasFinalNewline' | 'mayGrow'> {
+  extends Omit<Runtime, 'env'>,
+    Pick<DownloadOptions<Output>, 'service' | 'openOutput'> {
   readonly scannerOptions?: Omit<ScannerOptions, 'needsEventColumns'>;
 }
 

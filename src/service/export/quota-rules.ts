@@ -54,23 +54,25 @@ export function afterSending(state: QuotaState, now: number): QuotaState {
  */
 export function afterAnswer(state: QuotaState, { kind, quotaReport }: QuotaAnswer, now: number): QuotaState {
   if (kind !== 'wait') return { ...withReport(withoutPastReport(state, now), quotaReport, now), refusals: 0 };
-  const { retryAt = Number.POSITIVE_INFINITY, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
-  const reportedEnd = Math.min(retryAt, resetAt, now + HOUR_MS) + MARGIN_MS;
+  const { retryAt, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.refusedUntil <= now;
-  const pauseEnd = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
-  const refusalEnd = quotaReport.retryAt === undefined ? Math.min(pauseEnd, reportedEnd) : reportedEnd;
+  const ownPauseEnd = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
+  const pauseEnd = retryAt === undefined ? ownPauseEnd : trustedInstant(retryAt, now);
   return {
     ...withoutPastReport(state, now),
     refusals: state.refusals + (isFirst ? 1 : 0),
-    refusedUntil: Math.max(state.refusedUntil, refusalEnd),
+    refusedUntil: Math.max(state.refusedUntil, Math.min(pauseEnd, trustedInstant(resetAt, now))),
   };
 }
+
+/** An instant of the service: the quota resets every hour, so that a later one is wrong. */
+const trustedInstant = (at: number, now: number): number => Math.min(at, now + HOUR_MS) + MARGIN_MS;
 
 /** Within one span of the quota the lowest report holds: answers may arrive in another order than requests. */
 function withReport(state: QuotaState, { remaining, resetAt }: QuotaReport, now: number): QuotaState {
   if (remaining === undefined || resetAt === undefined) return state;
-  const end = Math.min(resetAt, now + HOUR_MS) + MARGIN_MS;
+  const end = trustedInstant(resetAt, now);
   const lowestRemaining = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
   return { ...state, remaining: lowestRemaining, resetAt: end };
 }
