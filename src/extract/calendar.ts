@@ -3,11 +3,11 @@ import { addDays, type Day, dayAt, daysBetween } from '../base/days.ts';
 const EASTERNMOST_HOURS = 14;
 const WESTERNMOST_HOURS = -12;
 
-/** The latest day that has begun in any time zone. */
-export const latestToday = (now: number): Day => dayAt(now, EASTERNMOST_HOURS);
+/** The last day that has begun in any time zone. */
+export const lastDayBegunAnywhere = (now: number): Day => dayAt(now, EASTERNMOST_HOURS);
 
 /** The last day that has begun in every time zone. */
-export const earliestToday = (now: number): Day => dayAt(now, WESTERNMOST_HOURS);
+export const lastDayBegunEverywhere = (now: number): Day => dayAt(now, WESTERNMOST_HOURS);
 
 /** The last day that is requested: the date now in `timezone`, or in UTC. */
 export function todayIn(timezone: string | undefined, now: number): Day {
@@ -16,14 +16,14 @@ export function todayIn(timezone: string | undefined, now: number): Day {
 }
 
 /** The last day that is over: it has ended at UTC−12. */
-export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1);
+export const lastDayOver = (now: number): Day => addDays(lastDayBegunEverywhere(now), -1);
 
 /** The oldest day that the service most likely still exports. */
 export const oldestExportedDay = (now: number, historyDays: number): Day => addDays(dayAt(now), -historyDays);
 
 /** A day that is not loaded and leaves the service within so many days is lost soon. */
-export const SOON_DAYS = 7;
+export const LOST_SOON_DAYS = 7;
 
 /** Days until the service no longer exports a day, also where its own today is a day ahead. */
-export const daysLeftOf = (day: Day, today: Day, historyDays: number): number =>
+export const daysUntilLost = (day: Day, today: Day, historyDays: number): number =>
   daysBetween(addDays(today, -historyDays), day);

@@ -35,7 +35,7 @@ export interface Receipt {
 }
 
 /** What plans and states need of the receipt of a stored day, or of one that this run has loaded. */
-export interface KnownReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
   /** As in the receipt; undefined: that of the state. */
   readonly filters?: string | undefined;
   /** Rows of the day that the place has now; a stream of records does not know them. */
@@ -46,12 +46,12 @@ export interface KnownReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_ove
 
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
 export const hasOtherSettings = (
-  receipt: Pick<KnownReceipt, 'filters'> | undefined,
+  receipt: Pick<ReceiptSummary, 'filters'> | undefined,
   { filters }: Pick<SettingsFingerprints, 'filters'>,
 ): boolean => receipt?.filters !== undefined && receipt.filters !== filters;
 
 /** Receipts by day: those of a place, and of the days that a run has loaded. */
-export type KnownReceipts = ReadonlyMap<Day, KnownReceipt>;
+export type ReceiptsByDay = ReadonlyMap<Day, ReceiptSummary>;
 
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
 export interface CheckedFile extends ScanResult {

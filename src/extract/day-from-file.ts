@@ -13,7 +13,7 @@ import { whyUnreadable } from '../fs/disk-failure.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
-import { type CheckedDay, checkedDayOf, type KnownReceipt } from './checked-day.ts';
+import { type CheckedDay, checkedDayOf, type ReceiptSummary } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
 import { openSpoolOutput, type SpooledBody } from './spool.ts';
@@ -27,7 +27,7 @@ export interface FileToLoad {
   readonly settings: ExportSettings & { readonly spoolDir: string };
   /** What the place has stored of earlier loads, and of this day. */
   readonly state: ExportState | undefined;
-  readonly storedReceipt: KnownReceipt | undefined;
+  readonly storedReceipt: ReceiptSummary | undefined;
   readonly suppression: Suppression | undefined;
 }
 
@@ -101,7 +101,7 @@ async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: Abo
   const { file, day, settings, state, suppression } = fileToLoad;
   const scannerOptions = scannerOptionsOf(settings, suppression);
   const output = await openSpoolOutput(spool);
-  // It may fail at once, so that its reader must be there.
+  // Opened last: it may fail at once, and a failure that comes before its reader ends the process.
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const copy = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();

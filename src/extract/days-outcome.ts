@@ -1,7 +1,7 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
+import { type CheckedDay, hasOtherSettings, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import type { DayResult, DownloadedDay, FailedDay } from './download/day-download.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -14,7 +14,7 @@ const MAX_FAILED = 3;
 /** What the days of one plan come to: warnings, a failure and the next state of a place or stream. */
 export class DaysOutcome {
   /** Receipts before the run, and of the days that it loaded. */
-  readonly receipts: Map<Day, KnownReceipt>;
+  readonly receipts: Map<Day, ReceiptSummary>;
   /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
   readonly gaps: Day[] = [];
   readonly implausibleDays: Day[] = [];
@@ -70,7 +70,7 @@ export class DaysOutcome {
   }
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
-  #warnOfLateRows({ day, rows, to_date }: Receipt, before: KnownReceipt | undefined): void {
+  #warnOfLateRows({ day, rows, to_date }: Receipt, before: ReceiptSummary | undefined): void {
     if (before?.to_date !== to_date || hasOtherSettings(before, this.#plan.fingerprints) || rows <= before.rows) return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +

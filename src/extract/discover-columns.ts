@@ -16,7 +16,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/export-header.ts';
-import { earliestToday, lastDayOver, oldestExportedDay } from './calendar.ts';
+import { lastDayBegunEverywhere, lastDayOver, oldestExportedDay } from './calendar.ts';
 import { editsOf, filtersOf, keepsColumn } from './export-settings.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 
@@ -41,7 +41,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   const lastDay = lastDayOver(now);
   const sampledDays = `${addDays(lastDay, 1 - SAMPLED_DAYS)} to ${lastDay}`;
   // The first day that every service still exports, and the last that has begun everywhere.
-  const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), earliestToday(now)];
+  const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), lastDayBegunEverywhere(now)];
   const cost = `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledDays} for the types.`;
   deps.logger.info('discover.cost', cost);
   const header = await exportHeader({ ...filtersOf(config), from, to }, deps).catch((error: unknown) => {

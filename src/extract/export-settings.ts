@@ -32,7 +32,7 @@ export function editsOf(settings: Pick<ExportSettings, 'columnsDrop' | 'columnsH
 /** True if a column that is not required stays in the exports, as far as the configuration says it. */
 export function keepsColumn(name: string, settings: ExportSettings): boolean {
   const { properties, propertiesCondition: condition, columnsDrop } = settings;
-  const isExported = !isFilter(properties, condition) || properties.includes(name) === (condition === 'include');
+  const isExported = !filtersAnything(properties, condition) || properties.includes(name) === (condition === 'include');
   return isExported && !columnsDrop.includes(name);
 }
 
@@ -90,10 +90,10 @@ export const serviceFingerprint = ({ serviceId }: Pick<SourceConfig, 'serviceId'
 
 /** A form that is equal for filters with equal meaning: order, repetitions and names without effect do not count. */
 const canonicalFilter = (names: readonly string[], condition: NameCondition): readonly unknown[] =>
-  isFilter(names, condition) ? [condition, canonicalNames(names)] : ['all'];
+  filtersAnything(names, condition) ? [condition, canonicalNames(names)] : ['all'];
 
 /** True if a list filters anything: one without names does not, whatever its condition. */
-export const isFilter = (names: readonly string[], condition: NameCondition): boolean =>
+export const filtersAnything = (names: readonly string[], condition: NameCondition): boolean =>
   condition !== 'all' && names.length > 0;
 
 export function filtersOf(settings: ExportFilters): ExportFilters {

@@ -3,8 +3,8 @@ import { addDays, type Day, laterOf } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
-import { latestToday } from './calendar.ts';
-import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
+import { lastDayBegunAnywhere } from './calendar.ts';
+import type { ReceiptSummary, ReceiptsByDay } from './checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
 import { emptyOrImplausibleDays } from './plausibility.ts';
 
@@ -30,7 +30,7 @@ export interface ExportState {
   /** Days that were wanted and are no longer exported. */
   readonly gaps?: readonly Day[];
   /** What the state of a stream keeps of the last days that were read. */
-  readonly days?: Readonly<Record<Day, KnownReceipt>>;
+  readonly days?: Readonly<Record<Day, ReceiptSummary>>;
   readonly [key: string]: unknown;
 }
 
@@ -59,7 +59,7 @@ export interface CommitInfo {
  */
 export function stateAfter(
   before: ExportState | undefined,
-  receipts: KnownReceipts,
+  receipts: ReceiptsByDay,
   commitInfo: CommitInfo,
 ): ExportState {
   const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = before ?? {};
@@ -104,7 +104,7 @@ export function wasWanted(day: Day, state: ExportState | undefined): boolean {
 }
 
 /** True for a day that needs no further read: loaded and over, or lost. */
-export const isComplete = (day: Day, receipts: KnownReceipts, gaps: ReadonlySet<Day>): boolean =>
+export const isComplete = (day: Day, receipts: ReceiptsByDay, gaps: ReadonlySet<Day>): boolean =>
   receipts.get(day)?.is_over === true || gaps.has(day);
 
 /** A stored state that this run must not use: exit 2. `advice` is for the command line. */
@@ -168,7 +168,7 @@ export function checkState(
       'put them back, use another place, or read everything again with --full-refresh',
     );
   }
-  const today = latestToday(run.now);
+  const today = lastDayBegunAnywhere(run.now);
   if (state.from_date > today) {
     throw new FutureCursorError(
       `The stored cursor ${state.from_date} lies in the future (today is ${today} at most)`,

@@ -79,21 +79,21 @@ export class ObservedService implements ExportService {
 
   learnFromScan({ eventNames, editedNames, hasFinalNewline }: ScanResult): void {
     for (const name of eventNames) this.eventNames.add(name);
-    this.learnColumns(editedNames);
+    this.markColumnsSeen(editedNames);
     this.hasFinalNewline = hasFinalNewline;
     this.hasExportedDay = true;
   }
 
-  learnIncludesEnd(includesEnd: boolean): void {
+  setIncludesEnd(includesEnd: boolean): void {
     this.includesEnd = includesEnd;
   }
 
   /** Profiles that are not asked for now may have the columns that no day had. */
-  skipProfiles(): void {
+  dropUnseenColumns(): void {
     this.unseenColumns.clear();
   }
 
-  learnColumns(names: Iterable<string>): void {
+  markColumnsSeen(names: Iterable<string>): void {
     for (const name of names) this.unseenColumns.delete(name);
   }
 }

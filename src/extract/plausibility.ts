@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../base/days.ts';
 import { lastDayOver } from './calendar.ts';
-import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
+import type { ReceiptSummary, ReceiptsByDay } from './checked-day.ts';
 
 /** What is usual comes from the same weekday of so many weeks before. */
 const WEEKS = 4;
@@ -18,7 +18,7 @@ const READ_AGAIN_DAYS = 7;
  * if it is not. A day that is over and has no rows is implausible if these weekdays all had rows. Another day is if it
  * has fewer than a fifth of the median, if that is 100 or more.
  */
-export function usualRowsIfImplausible(day: Day, receipts: KnownReceipts): number | undefined {
+export function usualRowsIfImplausible(day: Day, receipts: ReceiptsByDay): number | undefined {
   const receipt = receipts.get(day);
   if (receipt === undefined || !receipt.is_over || receipt.pruned === true) return undefined;
   const earlierCounts: number[] = [];
@@ -42,10 +42,10 @@ function median(counts: readonly number[]): number {
 
 /** The empty or implausible days that ended a week ago at most, in order. `appends`: only those without rows. */
 export function emptyOrImplausibleDays(
-  receipts: KnownReceipts,
+  receipts: ReceiptsByDay,
   { now, appends = false }: { readonly now: number; readonly appends?: boolean },
 ): Day[] {
-  const isReadAgain = ([day, { rows, is_over, pruned }]: readonly [Day, KnownReceipt]) => {
+  const isReadAgain = ([day, { rows, is_over, pruned }]: readonly [Day, ReceiptSummary]) => {
     if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -READ_AGAIN_DAYS)) return false;
     return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
   };

@@ -50,7 +50,7 @@ export async function loadSnapshot(
       openOutput: () => openSpoolOutput(spool),
     });
     if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
-    service.learnColumns(answer.scan.editedNames);
+    service.markColumnsSeen(answer.scan.editedNames);
     const rows = rowCount([answer]);
     const rowsBefore = lastSnapshot?.rows ?? 0;
     if (rows === 0 && rowsBefore > 0) {

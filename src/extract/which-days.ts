@@ -5,8 +5,8 @@ import { addDays, type Day, daysOf, earlierOf, formatDays, laterOf } from '../ba
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { LogEvent, Logger } from '../base/log.ts';
-import { lastDayOver, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
-import { hasOtherSettings, type KnownReceipt, type KnownReceipts } from './checked-day.ts';
+import { lastDayBegunAnywhere, lastDayOver, oldestExportedDay, todayIn } from './calendar.ts';
+import { hasOtherSettings, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
 import { emptyOrImplausibleDays } from './plausibility.ts';
@@ -21,7 +21,7 @@ export interface PlanInput {
   readonly fullRefresh?: boolean | undefined;
   /** The stored state and receipts of earlier loads; none before the first run, and of a target that stores nothing. */
   readonly state?: unknown;
-  readonly receipts?: KnownReceipts | undefined;
+  readonly receipts?: ReceiptsByDay | undefined;
   /** This machine's time (ms since 1970). */
   readonly now: number;
 }
@@ -35,7 +35,7 @@ export interface Plan {
   readonly mode: 'sync' | 'named' | 'refresh';
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
-  readonly receipts: KnownReceipts;
+  readonly receipts: ReceiptsByDay;
   /** The start: that of the state, if it has one. */
   readonly start: Day;
   /** The days to read, in order. */
@@ -73,7 +73,7 @@ export function logNotes({ notes }: Plan, logger: Logger): void {
  */
 export function planRun(input: PlanInput): Plan {
   const { settings, now, from, to, appends = false, fullRefresh = false } = input;
-  const receipts: KnownReceipts = input.receipts ?? new Map();
+  const receipts: ReceiptsByDay = input.receipts ?? new Map();
   const fingerprints = fingerprintsOf(settings);
   const state = parseState(input.state);
   checkState(state, fingerprints, { now, fullRefresh });
@@ -82,7 +82,7 @@ export function planRun(input: PlanInput): Plan {
   checkBegun('--from', from, now);
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldestDay = oldestExportedDay(now, settings.historyDays);
-  const start = state?.start_date ?? firstStart(input, state, oldestDay);
+  const start = state?.start_date ?? initialStart(input, state, oldestDay);
   const plan = { settings, fingerprints, appends, state, receipts, start };
   const basis = { ...plan, firstDay: laterOf(start, oldestDay), lastDay: lastDayOf(input), now };
   if (from !== undefined) return { ...plan, ...namedDays(from, to, basis) };
@@ -91,13 +91,14 @@ export function planRun(input: PlanInput): Plan {
 
 /** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
 function checkBegun(name: string, day: Day | undefined, now: number): void {
-  const today = latestToday(now);
+  const today = lastDayBegunAnywhere(now);
   if (day !== undefined && day > today)
     throw configError(`${name} ${day} has not begun: no time zone is further than ${today}.`);
 }
 
 /** The start before the first commit. A state that another program made may have a cursor alone. */
-function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportState | undefined, oldestDay: Day): Day {
+function initialStart({ settings, from }: PlanInput, state: ExportState | undefined, oldestDay: Day): Day {
+  const { startDate } = settings;
   const start = startDate === undefined ? (from ?? oldestDay) : laterOf(startDate, oldestDay);
   return state === undefined ? start : earlierOf(start, state.from_date);
 }
@@ -123,9 +124,9 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
   if (from > lastDay) {
     const { timezone = 'UTC', endDate } = settings;
     const [limit, end] = to === undefined ? ['end_date', endDate] : ['--to', to];
-    const isBetween = end === undefined || from <= end;
-    const why = isBetween ? `${lastDay}, today in ${timezone}.` : `${limit} ${end}: nothing lies between them.`;
-    throw configError(`--from ${from} is after ${why}`);
+    if (end !== undefined && from > end)
+      throw configError(`--from ${from} is after ${limit} ${end}: nothing lies between them.`);
+    throw configError(`--from ${from} is after ${lastDay}, today in ${timezone}.`);
   }
   const isOpen = to !== undefined && lastDay > lastDayOver(now);
   const message = `${lastDay} is not over everywhere yet: what is loaded of it may not be all.`;
@@ -170,7 +171,7 @@ const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(list
 
 /** Why days are read again that are over. */
 function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): LogEvent[] {
-  const why = (receipt: KnownReceipt | undefined) => {
+  const why = (receipt: ReceiptSummary | undefined) => {
     if (hasOtherSettings(receipt, fingerprints)) return 'they were loaded with other filters or columns';
     return receipt?.rows === 0
       ? 'they had no rows, and the provider may be late'

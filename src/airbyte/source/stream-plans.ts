@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { KnownReceipt, KnownReceipts } from '../../extract/checked-day.ts';
+import type { ReceiptSummary, ReceiptsByDay } from '../../extract/checked-day.ts';
 import { FutureCursorError, OtherSettingsError, parseState } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
@@ -125,5 +125,5 @@ function withoutTransientKeys(state: JsonObject | undefined): JsonObject | undef
 }
 
 /** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */
-const receiptsIn = (state: JsonObject | undefined): KnownReceipts =>
-  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, KnownReceipt>>));
+const receiptsIn = (state: JsonObject | undefined): ReceiptsByDay =>
+  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, ReceiptSummary>>));

@@ -1,7 +1,7 @@
 import { dayAt, formatDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount, withSeparators } from '../../base/quantities.ts';
-import { daysLeftOf } from '../../extract/calendar.ts';
+import { daysUntilLost } from '../../extract/calendar.ts';
 import { usualRowsIfImplausible } from '../../extract/plausibility.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherSettings } from '../../table/place-warnings.ts';
@@ -55,7 +55,7 @@ export async function readStatus(place: Place<StatefulTarget>, { historyDays }: 
     pruned_days: daysWhere(({ pruned }) => pruned === true),
     other_filters_days: daysOfOtherSettings(state.events),
     implausible_days: daysWhere(({ day }) => usualRowsIfImplausible(day, receipts) !== undefined),
-    days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(clock.now()), historyDays),
+    days_until_loss: cursor === null ? null : daysUntilLost(cursor, dayAt(clock.now()), historyDays),
     last_run: lastRunOf(state),
   };
 }

@@ -1,7 +1,7 @@
 import { type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { formatCount } from '../../base/quantities.ts';
-import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
+import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
@@ -38,7 +38,7 @@ export function reportedDays(report: PlaceReport, now: number, historyDays: numb
   const readAgainDays = new Set(exportState?.read_again);
   const lastDay = [today, recordedDays.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
   return daysOf(firstDay, lastDay).map((day) => {
-    const daysLeft = daysLeftOf(day, today, historyDays);
+    const daysLeft = daysUntilLost(day, today, historyDays);
     const receipt = receipts.get(day);
     const state = stateOfDay(receipt, { isReadAgain: readAgainDays.has(day), isGap: gaps.has(day), daysLeft });
     return { day, state, rows: receipt?.rows, daysLeft };
@@ -53,7 +53,7 @@ function stateOfDay(
   if (receipt?.pruned === true) return 'pruned';
   if (receipt?.is_over === true) return 'loaded';
   if (isGap || daysLeft < 0) return 'lost';
-  if (daysLeft <= SOON_DAYS) return 'lost-soon';
+  if (daysLeft <= LOST_SOON_DAYS) return 'lost-soon';
   return receipt === undefined ? 'not-there-yet' : 'so-far';
 }
 

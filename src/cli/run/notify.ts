@@ -3,7 +3,7 @@ import { Stopped } from '../../base/process.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/text.ts';
-import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
+import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
@@ -28,8 +28,8 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   if (implausible_days.length > 0)
     reasons.push(`Far fewer rows than usual on ${formatDays(implausible_days)}: the provider may lag.`);
   if (next_from_date === null) return reasons;
-  const daysLeft = daysLeftOf(next_from_date, today, historyDays);
-  if (daysLeft > SOON_DAYS) return reasons;
+  const daysLeft = daysUntilLost(next_from_date, today, historyDays);
+  if (daysLeft > LOST_SOON_DAYS) return reasons;
   const when = daysLeft === 0 ? 'until today at the latest' : `for ${formatCount(daysLeft, 'more day')}`;
   const canBe = daysLeft < 0 ? 'can no longer be exported' : `can be exported ${when}`;
   return [...reasons, `${next_from_date}, the first day not yet complete, ${canBe}.`];

@@ -98,7 +98,7 @@ export class DayDownload {
     const day = this.#day;
     const { answer, includesEnd } = await proveEndDay(day, this.#export, settings);
     if (includesEnd === undefined) return answer;
-    service.learnIncludesEnd(includesEnd);
+    service.setIncludesEnd(includesEnd);
     const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
     logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
     return answer;

@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { NOT_FOUND } from '../../service/export/outcomes.ts';
 import { lastDayOver, oldestExportedDay } from '../calendar.ts';
-import type { KnownReceipts } from '../checked-day.ts';
+import type { ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
 import { DayDownload, type DayResult, type DownloadDeps } from './day-download.ts';
@@ -116,7 +116,7 @@ export class DownloadQueue {
 }
 
 /** The receipts of all plans; the latest of a day that several have. */
-function latestReceipts(plans: readonly Plan[]): KnownReceipts {
+function latestReceipts(plans: readonly Plan[]): ReceiptsByDay {
   const receipts = plans.flatMap((plan) => [...plan.receipts]);
   return new Map(receipts.sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)));
 }

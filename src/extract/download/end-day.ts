@@ -9,6 +9,8 @@ const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
+/** The answers that another `to_date` may change. */
+const MAY_DEPEND_ON_END = new Set<SpooledAnswer['kind']>(['checked', 'empty', 'invalid', 'retry_or_split']);
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
@@ -25,7 +27,7 @@ export async function proveEndDay(
 ): Promise<{ readonly answer: SpooledAnswer; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await sendExport({ to: day });
-  if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
+  if (!MAY_DEPEND_ON_END.has(answerOfDay.kind)) return { answer: answerOfDay, includesEnd: undefined };
   const canProve = keepsColumn(EVENT_DATETIME, settings);
   if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
     return { answer: answerOfDay, includesEnd: true };
@@ -40,10 +42,6 @@ export async function proveEndDay(
   if (answerOfDay.kind === 'checked') await answerOfDay.output.discard();
   return { answer: answerWithNext, includesEnd };
 }
-
-/** True for a failure that another `to_date` would not change. */
-const isFailure = ({ kind }: SpooledAnswer): boolean =>
-  !['checked', 'empty', 'invalid', 'retry_or_split'].includes(kind);
 
 /** True for an answer without any row; false for another failure. */
 const hasNoRows = (answer: SpooledAnswer): boolean =>

@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, NoData } from '../../service/export/export-service.ts';
-import { isFilter } from '../export-settings.ts';
+import { filtersAnything } from '../export-settings.ts';
 import type { SendExport, SpooledBody } from '../spool.ts';
 
 /** Event names that the service is known to write. */
@@ -35,7 +35,7 @@ export async function exportParts(
   eventNames: ReadonlySet<string>,
   sendExport: SendExport,
 ): Promise<readonly SpooledBody[] | UserError> {
-  const userCondition = isFilter(events, eventsCondition) ? eventsCondition : 'all';
+  const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
   const bodies: SpooledBody[] = [];

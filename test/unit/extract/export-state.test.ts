@@ -1,20 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import type { KnownReceipt } from '../../../src/extract/checked-day.ts';
+import type { ReceiptSummary } from '../../../src/extract/checked-day.ts';
 import { fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import { type CommitInfo, type ExportState, parseState, stateAfter } from '../../../src/extract/export-state.ts';
 import { usualRowsIfImplausible } from '../../../src/extract/plausibility.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
-const receipt = (more: Partial<KnownReceipt> = {}): KnownReceipt => ({
+const receipt = (more: Partial<ReceiptSummary> = {}): ReceiptSummary => ({
   rows: 100,
   to_date: '2026-01-01',
   is_over: true,
   requested_at: '2026-01-20T00:00:00.000Z',
   ...more,
 });
-const receipts = (days: readonly Day[], more: Partial<KnownReceipt> = {}) =>
+const receipts = (days: readonly Day[], more: Partial<ReceiptSummary> = {}) =>
   new Map(days.map((day) => [day, receipt(more)]));
 
 const facts = (more: Partial<CommitInfo> = {}): CommitInfo => ({
@@ -58,7 +58,7 @@ describe('the cursor after a commit', () => {
     const days = daysOf('2026-01-10', '2026-01-18');
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...days), { maxLength: 30 }), (order) => {
-        const stored = new Map<Day, KnownReceipt>();
+        const stored = new Map<Day, ReceiptSummary>();
         let before: ExportState | undefined;
         for (const [i, day] of order.entries()) {
           stored.set(day, receipt({ is_over: i % 5 !== 0 || stored.get(day)?.is_over === true }));

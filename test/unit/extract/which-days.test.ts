@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { forecastOf } from '../../../src/cli/run/sync-plan.ts';
-import type { KnownReceipt } from '../../../src/extract/checked-day.ts';
+import type { ReceiptSummary } from '../../../src/extract/checked-day.ts';
 import { type ExportSettings, fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
 import { cursorOf, type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
@@ -11,7 +11,7 @@ import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 const NOW = at('2026-01-20T14:00:00Z');
 const { service, filters } = fingerprintsOf({ ...SETTINGS });
 
-type Stored = Partial<KnownReceipt>;
+type Stored = Partial<ReceiptSummary>;
 
 /** Receipts of days, each over and with 100 rows unless `other` says something else. */
 const receipts = (first: Day, last: Day, other: Readonly<Record<Day, Stored>> = {}) =>
