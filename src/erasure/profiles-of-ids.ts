@@ -43,7 +43,7 @@ export async function profilesOfIds(
   }
   const { scan, output: reader } = answer;
   reader.finish();
-  if (!scan.columns.some(({ name }) => name === EXTERNAL_ID))
+  if (!scan.columns.some(({ headerName }) => headerName === EXTERNAL_ID))
     return { whyNoProfiles: `The profiles of the service have no column ${EXTERNAL_ID}.` };
   if (!reader.hasExternalIds) return { whyNoProfiles: `No profile of the service has a ${EXTERNAL_ID}.` };
   return { profiles: reader };

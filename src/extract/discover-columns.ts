@@ -70,9 +70,11 @@ function joinColumns(
   const sortedColumns = [...byKey.values()].sort(
     (a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence,
   );
-  return sortedColumns.map(({ key, source, group, declared }) => {
+  return sortedColumns.map(({ key, source, group, declaredType }) => {
     const configuredType = settingOf(config.columnTypes, nfc(source), sortedColumns);
-    const type = edits.hash.has(nfc(source)) ? 'string' : (configuredType ?? declared ?? types.get(key) ?? 'string');
+    const type = edits.hash.has(nfc(source))
+      ? 'string'
+      : (configuredType ?? declaredType ?? types.get(key) ?? 'string');
     return { source, group, type };
   });
 }

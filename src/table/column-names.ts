@@ -15,7 +15,7 @@ export const ITEM_POSITION = 'item_position';
 const RESERVED_NAMES: readonly string[] = [...EVENTS.programColumns.map(({ name }) => name), ITEM_POSITION];
 
 /** `event_items` also has the id of the person and the system columns, which every export has. */
-const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...EVENTS.firstColumns.map(({ name }) => name)];
+const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...EVENTS.initialColumns.map(({ name }) => name)];
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';

@@ -70,7 +70,7 @@ export function planColumns(
 
 /** The columns of a new table of events before its first day. A pinned schema names more than every table has. */
 export function pinnedColumns(settings: ColumnSettings): StoredColumn[] {
-  const columns = [...EVENTS.firstColumns, ...columnsToAdd(EVENTS.firstColumns, new Map(), settings)];
+  const columns = [...EVENTS.initialColumns, ...columnsToAdd(EVENTS.initialColumns, new Map(), settings)];
   return columns.map((column) => ({ ...column, type: typeAfterDay(column, NO_CELLS, columns, settings).type }));
 }
 
@@ -78,8 +78,8 @@ export function pinnedColumns(settings: ColumnSettings): StoredColumn[] {
 type ScannedColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
 
 /** The cells of a column that a day lacks. */
-const NO_CELLS: Pick<ColumnScan, 'declared' | 'forms' | 'firstCells'> = {
-  declared: undefined,
+const NO_CELLS: Pick<ColumnScan, 'declaredType' | 'forms' | 'firstCells'> = {
+  declaredType: undefined,
   forms: 0,
   firstCells: [],
 };

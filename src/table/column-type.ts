@@ -21,10 +21,10 @@ export interface ColumnSettings {
   readonly columnName?: ((source: string) => string) | undefined;
 }
 
-/** The settings for a table. A snapshot keeps the types of its first columns, its ids, and has no pinned schema. */
-export function settingsOfTable({ isSnapshot, firstColumns }: Table, settings: ColumnSettings): ColumnSettings {
+/** The settings for a table. A snapshot keeps the types of its initial columns, its ids, and has no pinned schema. */
+export function settingsOfTable({ isSnapshot, initialColumns }: Table, settings: ColumnSettings): ColumnSettings {
   if (!isSnapshot) return settings;
-  const idTypes = typedColumns(firstColumns).map(({ source, type }) => [source, type] as const);
+  const idTypes = typedColumns(initialColumns).map(({ source, type }) => [source, type] as const);
   return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
@@ -36,28 +36,23 @@ export interface TypeAfterDay {
 }
 
 /**
- * The type of a column after a day with these cells. Settings come first: `column_types`, then a pinned schema.
- * `declared` is the type that the service fixes, or the string of hashes. Throws a configuration failure if stored
- * values may not fit into a setting.
+ * The type of a column after a day with these cells. Settings come first: `column_types`, then a pinned schema. Throws a
+ * configuration failure if stored values may not fit into a setting.
  */
 export function typeAfterDay(
   column: StoredColumn,
-  { declared, forms: newForms }: Pick<ColumnScan, 'declared' | 'forms'>,
+  { declaredType, forms: newForms }: Pick<ColumnScan, 'declaredType' | 'forms'>,
   tableColumns: readonly StoredColumn[],
   { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnSettings,
 ): TypeAfterDay {
-  const { source, occurrence, group, type, forms: storedForms } = column;
+  const { source, occurrence, type } = column;
   const zone = zoneOf(timezone);
   // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
   const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
   const isFrozen = schemaMode === 'freeze';
-  const isCustom = group === 'custom' || group === 'custom_item';
-  // Stored values must fit into the type that the service declares.
-  const takesDeclared =
-    !isCustom && declared !== undefined && (type === null || canWiden(type, declared, storedForms, zone));
-  const fixedType = configuredType ?? (isCustom && !isFrozen ? null : takesDeclared ? declared : type);
+  const fixedType = configuredType ?? fixedTypeOf(column, declaredType, isFrozen, zone);
   const isFixed = fixedType !== null;
   // A pinned schema has columns without a value. Any other comes with its first value.
   if (type === null && pinnedType === undefined) {
@@ -66,15 +61,28 @@ export function typeAfterDay(
     if (!mayBeAdded || !hasValue) return { type: null, isFixed };
   }
   if (isFixed) return { type: fixedType, isFixed };
-  const forms = storedForms | newForms;
+  const forms = column.forms | newForms;
   return { type: type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone), isFixed };
+}
+
+/** The type of a column that no setting names, if its cells cannot change it; else null. */
+function fixedTypeOf(
+  { group, type, forms }: StoredColumn,
+  declaredType: ColumnType | undefined,
+  isFrozen: boolean,
+  zone: Zone | undefined,
+): ColumnType | null {
+  if (group === 'custom' || group === 'custom_item') return isFrozen ? type : null;
+  // Stored values must fit into the type that the service declares.
+  const isUsable = declaredType !== undefined && (type === null || canWiden(type, declaredType, forms, zone));
+  return isUsable ? declaredType : type;
 }
 
 function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, zone: Zone | undefined): void {
   const { source, type, forms } = column;
   if (type === null || canWiden(type, configuredType, forms, zone)) return;
-  const isFirstType = EVENTS.firstColumns.some((first) => first.source === source && first.type === type);
-  const advice = isFirstType ? 'which is the same in every place' : 'or load into another place';
+  const isInitialType = EVENTS.initialColumns.some((initial) => initial.source === source && initial.type === type);
+  const advice = isInitialType ? 'which is the same in every place' : 'or load into another place';
   throw configError(
     `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which the settings name: ` +
       `keep its type, ${advice}.`,

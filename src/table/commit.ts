@@ -22,8 +22,8 @@ export interface Commit {
   readonly daysWritten: readonly Day[];
   /** Rows of these days that are stored. */
   readonly rowsWritten: number;
-  /** Number of rows more than the table had; perhaps negative. */
-  readonly rowsNew: number;
+  /** Rows that the table has more than before; negative if it has fewer. */
+  readonly rowsGained: number;
   /** The days of the batch whose rows were there already. */
   readonly daysUnchanged: readonly Day[];
   /** The days of which rows were added, replaced, widened or removed: beside those of the batch perhaps others. */
@@ -38,7 +38,7 @@ export interface Commit {
 export const NOTHING_STORED: Commit = {
   daysWritten: [],
   rowsWritten: 0,
-  rowsNew: 0,
+  rowsGained: 0,
   daysUnchanged: [],
   daysChanged: [],
   columnsAdded: [],
@@ -68,7 +68,7 @@ export function finishBatch(
   const commit = {
     daysWritten,
     rowsWritten: daysWritten.reduce((sum, day) => sum + (result.rowsByDay.get(day) ?? 0), 0),
-    rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
+    rowsGained: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: changes.filter(({ change }) => change === 'added').map(({ name }) => name),

@@ -61,9 +61,9 @@ export interface ColumnChange {
   readonly shape: string | null;
 }
 
-export const newTableState = ({ firstColumns }: Table, timezone: string | null): TableState => ({
+export const newTableState = ({ initialColumns }: Table, timezone: string | null): TableState => ({
   timezone,
-  columns: firstColumns,
+  columns: initialColumns,
   receipts: new Map(),
   exportState: undefined,
   changes: [],

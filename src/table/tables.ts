@@ -63,7 +63,7 @@ export interface Table {
   readonly idColumn: string;
   readonly programColumns: readonly ProgramColumn[];
   /** The columns that it has from the start. */
-  readonly firstColumns: readonly StoredColumn[];
+  readonly initialColumns: readonly StoredColumn[];
 }
 
 export const EVENTS: Table = {
@@ -72,7 +72,7 @@ export const EVENTS: Table = {
   idColumn: DETAIL_LOG_ID,
   programColumns: PROGRAM_COLUMNS,
   // Every export has them.
-  firstColumns: [...KNOWN_COLUMNS.values()]
+  initialColumns: [...KNOWN_COLUMNS.values()]
     .filter(({ required }) => required)
     .map(({ name, group, type }, position) => newColumn({ source: name, group, type, position })),
 };
@@ -82,7 +82,7 @@ export const USER_PROFILES: Table = {
   isSnapshot: true,
   idColumn: UNIFIED_ID,
   programColumns: PROGRAM_COLUMNS.filter(({ name }) => name !== 'event_date'),
-  firstColumns: [
+  initialColumns: [
     newColumn({ source: UNIFIED_ID, group: 'unified_id', type: 'string', position: 0 }),
     newColumn({ source: EXTERNAL_ID, group: 'custom', type: 'string', position: 1 }),
   ],

@@ -164,7 +164,7 @@ function sumOfCommits(total: Commit, commit: Commit): Commit {
   return {
     daysWritten: [...total.daysWritten, ...commit.daysWritten],
     rowsWritten: total.rowsWritten + commit.rowsWritten,
-    rowsNew: total.rowsNew + commit.rowsNew,
+    rowsGained: total.rowsGained + commit.rowsGained,
     daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
     daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
     columnsAdded,

@@ -28,7 +28,7 @@ export interface RecordColumn {
  */
 export function recordColumn(
   property: string,
-  { name, occurrence, forms }: Pick<ColumnScan, 'name' | 'occurrence' | 'forms'>,
+  { headerName, occurrence, forms }: Pick<ColumnScan, 'headerName' | 'occurrence' | 'forms'>,
   schema: unknown,
   zone: Zone | undefined,
 ): RecordColumn {
@@ -38,7 +38,7 @@ export function recordColumn(
   return {
     property,
     label: memberLabel(property),
-    rescuedLabel: memberLabel(occurrence === 1 ? name : property),
+    rescuedLabel: memberLabel(occurrence === 1 ? headerName : property),
     codec,
     zone: cellZone,
     mayNotFit,

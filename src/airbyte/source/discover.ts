@@ -59,7 +59,7 @@ async function discoverProfileColumns(
       }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
-    const columns = download.scan.columns.map(({ name: source, type = 'string' }) => ({
+    const columns = download.scan.columns.map(({ headerName: source, type = 'string' }) => ({
       source,
       type: columnTypes.get(nfc(source)) ?? type,
     }));

@@ -27,13 +27,13 @@ export function editHeader(
 ): { readonly columns: EditedColumns; readonly editedNames: readonly string[] } {
   const isEdited = (name: string) => drop.has(name) || hash.has(name);
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
-  const editNameOf = ({ name, source }: HeaderColumn) => nfc(isEdited(nfc(name)) ? name : source);
+  const editNameOf = ({ headerName, source }: HeaderColumn) => nfc(isEdited(nfc(headerName)) ? headerName : source);
   const headColumns = headerColumns(header);
   // A configuration drops no name of the event name: so a dropped column never changes what another one is.
   const columns = headColumns.map((column): KeptColumn | undefined => {
     const editName = editNameOf(column);
     if (drop.has(editName)) return undefined;
-    return hash.has(editName) ? { ...column, declared: 'string', isHashed: true } : { ...column, isHashed: false };
+    return hash.has(editName) ? { ...column, declaredType: 'string', isHashed: true } : { ...column, isHashed: false };
   });
   return { columns, editedNames: [...new Set(headColumns.map(editNameOf).filter(isEdited))] };
 }

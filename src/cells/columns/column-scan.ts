@@ -137,9 +137,9 @@ export class ColumnScanner {
     return this.#tallies.flatMap((tally): ColumnScan[] => {
       const { column, filledCells, firstTime, lastTime, firstCells } = tally;
       if (column === undefined) return [];
-      const forms = column.declared === 'string' && filledCells > 0 ? STRING : tally.forms;
+      const forms = column.declaredType === 'string' && filledCells > 0 ? STRING : tally.forms;
       const typeOfCells = typeOf(forms, this.#zone);
-      const type = typeOfCells && (column.declared ?? typeOfCells);
+      const type = typeOfCells && (column.declaredType ?? typeOfCells);
       return [{ ...column, forms, type, filledCells, firstTime, lastTime, firstCells }];
     });
   }
@@ -158,7 +158,7 @@ export class ColumnScanner {
     if (newForms !== 0) {
       tally.forms |= newForms;
       tally.firstCells.push({ forms: newForms, shape: shapeOf(bytes, start, end) });
-      if ((newForms & STRING) !== 0 && tally.column?.declared === undefined) tally.use = 'unread';
+      if ((newForms & STRING) !== 0 && tally.column?.declaredType === undefined) tally.use = 'unread';
     }
     if ((forms & TIMES) === 0) return;
     const second = this.#wallClock(forms);
@@ -177,11 +177,11 @@ export class ColumnScanner {
 
 function useOf(column: KeptColumn | undefined, idColumn: string): CellUse {
   if (column === undefined) return 'unread';
-  const { source, occurrence, declared, isHashed } = column;
+  const { source, occurrence, declaredType, isHashed } = column;
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return 'event_name';
   if (source === idColumn && occurrence === 1) return 'row_id';
-  return declared === 'string' ? 'unread' : 'examined';
+  return declaredType === 'string' ? 'unread' : 'examined';
 }
 
 function holdsHeaderName({ bytes, starts, ends }: CsvRow, k: number): boolean {

@@ -34,7 +34,7 @@ export class InvalidCells {
       if (next === firstOfCell || column === undefined) continue;
       this.#cells++;
       if (isMostlyReplaced(bytes.toString('utf8', starts[k], ends[k]))) this.#mostlyReplaced++;
-      this.#first ??= { row: rowNumber, column: column.name };
+      this.#first ??= { row: rowNumber, column: column.headerName };
     }
   }
 

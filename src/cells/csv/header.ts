@@ -45,7 +45,8 @@ export const columnKey = ({ source, occurrence }: Pick<HeaderColumn, 'source' | 
 
 /** A column of one header. */
 export interface HeaderColumn {
-  readonly name: string;
+  /** Its name as this header has it. */
+  readonly headerName: string;
   /** The name that it has in every header: the event name's is always `df_event_name`. */
   readonly source: string;
   /** 1 for the first column of that source in the header, 2, 3… for further ones. */
@@ -54,7 +55,7 @@ export interface HeaderColumn {
   readonly key: string;
   readonly group: ColumnGroup;
   /** The type that a known column has whatever its cells hold; undefined for custom ones. */
-  readonly declared: ColumnType | undefined;
+  readonly declaredType: ColumnType | undefined;
 }
 
 /**
@@ -66,14 +67,15 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   const mayBeEventName = !header.includes(EVENT_NAME) && !isOfProfiles;
   const alternativeIndex = mayBeEventName ? header.indexOf(EVENT_NAME_ALTERNATIVE) : -1;
   const counts = new Map<string, number>();
-  return header.map((name, index) => {
-    const source = index === alternativeIndex ? EVENT_NAME : name;
+  return header.map((headerName, index) => {
+    const source = index === alternativeIndex ? EVENT_NAME : headerName;
     const occurrence = (counts.get(source) ?? 0) + 1;
     counts.set(source, occurrence);
     const isKnown = occurrence === 1 && source !== EVENT_NAME_ALTERNATIVE;
     const column = isKnown ? KNOWN_COLUMNS.get(source) : undefined;
     const group = column?.group ?? customGroup(source);
-    return { name, source, occurrence, key: columnKey({ source, occurrence }), group, declared: column?.type };
+    const key = columnKey({ source, occurrence });
+    return { headerName, source, occurrence, key, group, declaredType: column?.type };
   });
 }
 

@@ -33,7 +33,7 @@ export const command = defineCommand({
       const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
       context.logger.warn('columns.unseen', message);
     }
-    const missing = missingColumns(scan.columns.map(({ name }) => name));
+    const missing = missingColumns(scan.columns.map(({ headerName }) => headerName));
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
@@ -94,7 +94,7 @@ function inspectedColumns(
     const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined;
     const type = settingOf(columnTypes, nfc(source), columns) ?? pinnedType ?? column.type ?? null;
     const isFitting = type === null || fits(codecOf(type, zone), column.forms);
-    return { source: column.name, group: column.group, type, filled: column.filledCells, fits: isFitting };
+    return { source: column.headerName, group: column.group, type, filled: column.filledCells, fits: isFitting };
   });
 }
 

@@ -16,7 +16,7 @@ export function summaryOf(
   return {
     ...EMPTY_SUMMARY,
     rows: total.rowsWritten,
-    rows_new: Math.max(0, total.rowsNew),
+    rows_new: Math.max(0, total.rowsGained),
     days: total.daysWritten.length + total.daysUnchanged.length,
     days_changed: total.daysChanged,
     exports: answeredExports,

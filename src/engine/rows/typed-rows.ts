@@ -80,7 +80,7 @@ function readingKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: 
     const { forms, hasAbsentNull } = formsInDaysOf([file], column);
     return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
   });
-  return JSON.stringify([file.columns.map(({ name }) => name), readings]);
+  return JSON.stringify([file.columns.map(({ headerName }) => headerName), readings]);
 }
 
 /** The query that gives the rows of the first group of files, then those of the next. */

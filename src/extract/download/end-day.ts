@@ -52,6 +52,6 @@ const hasNoRows = (answer: SpooledAnswer): boolean =>
  * enough: a service may compare it with midnight, and then returns only the rows of that instant.
  */
 function spansAnHour(columns: readonly ColumnScan[]): boolean {
-  const filled = columns.filter(({ name, type }) => DATETIME_COLUMNS.has(name) && type !== undefined);
+  const filled = columns.filter(({ headerName, type }) => DATETIME_COLUMNS.has(headerName) && type !== undefined);
   return filled.length > 0 && filled.every(({ firstTime, lastTime }) => lastTime - firstTime >= HOUR_S);
 }

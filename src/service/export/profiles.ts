@@ -34,7 +34,7 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     scannerOptions: { ...scannerOptions, needsEventColumns: false },
   });
   if (answer.kind === 'checked') {
-    if (answer.scan.columns.some(({ name }) => name === UNIFIED_ID)) return answer;
+    if (answer.scan.columns.some(({ headerName }) => headerName === UNIFIED_ID)) return answer;
     const clause = `the export of profiles has no column ${UNIFIED_ID}: is base_url right?`;
     return { kind: 'config', code: 'no_such_columns', clause, exports: answer.exports };
   }

@@ -137,7 +137,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     return { days, columns, columnSettings: frozenSettings };
   }
   const waitingDays: CheckedDay[] = [];
-  let columns = EVENTS.firstColumns;
+  let columns = EVENTS.initialColumns;
   for await (const day of days) {
     const isFirstDay = waitingDays.length === 0;
     const plan = planColumns(columns, [day], columnSettings, isFirstDay);
@@ -174,7 +174,7 @@ async function sendDays(
       }
       const sentDays = [download.receipt.day];
       const columnsAdded = daysTaken === 0 ? columns.map(({ name }) => name) : [];
-      const counts = { rowsWritten: rows, rowsNew: rows, rescuedCells, columnsAdded };
+      const counts = { rowsWritten: rows, rowsGained: rows, rescuedCells, columnsAdded };
       onSent(download, { ...NOTHING_STORED, daysWritten: sentDays, daysChanged: sentDays, ...counts });
       daysTaken++;
     }

@@ -66,7 +66,7 @@ describe('the rows of a body', () => {
         expect(readBack(written)).toEqual(expected);
         expect(result).toMatchObject({ rows: rows.length, hasFinalNewline });
         const counts = expected[0].map((name, i) => ({
-          name,
+          headerName: name,
           filledCells: expected.slice(1).filter((row) => row[i] !== '').length,
           isHashed: hash.includes(name),
         }));

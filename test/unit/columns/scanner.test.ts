@@ -7,7 +7,7 @@ import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
   scanIn(new Scanner({ needsEventColumns: false, ...options }), Buffer.from(csv));
-const columnOf = (result: ScanResult, name: string) => result.columns.find((column) => column.name === name);
+const columnOf = (result: ScanResult, name: string) => result.columns.find((column) => column.headerName === name);
 /** Seconds from 1970 of a local time. */
 const secondOf = (time: string) => Date.parse(`${time}Z`) / 1000;
 
@@ -20,7 +20,7 @@ describe('a scan', () => {
       'n,s,t,e\n1,a1-한,2026.1.2 3:04,\nnull,"x ""1"" y",2026-01-02 03:04:05.678,null\n9007199254740993,,2026-01-01 00:00:00,\n',
     );
     expect(columnOf(result, 'n')).toMatchObject({
-      name: 'n',
+      headerName: 'n',
       group: 'custom',
       forms: LONG | NULL_TEXT | LONG_WIDE,
       type: 'long',
@@ -57,7 +57,7 @@ describe('a scan', () => {
       'df_api_version,df_items_df_quantity,df_discount,df_server_datetime,df_order_id,df_keyword\n' +
         '1.10,2,1,2026-01-02,null,\n1.2,2.0,9007199254740993,yesterday,007,\n2.0,x,null,2026.1.2 3:04,1,\n',
     );
-    expect(result.columns.map(({ name, type }) => [name, type])).toEqual([
+    expect(result.columns.map(({ headerName, type }) => [headerName, type])).toEqual([
       ['df_api_version', 'string'],
       ['df_items_df_quantity', 'long'],
       ['df_discount', 'double'],
@@ -185,7 +185,7 @@ describe('cells that are not UTF-8', () => {
 });
 
 it('a header may have empty names, but not only those', () => {
-  expect(scan('a,,b\n1,2,3\n').result.columns.map(({ name, filledCells }) => [name, filledCells])).toEqual([
+  expect(scan('a,,b\n1,2,3\n').result.columns.map(({ headerName, filledCells }) => [headerName, filledCells])).toEqual([
     ['a', 1],
     ['', 1],
     ['b', 1],

@@ -36,7 +36,7 @@ describe('the group of a column', () => {
     ['__proto__', 'custom', undefined],
     ['', 'custom', undefined],
   ] as const)('of %j is %s', (name, group, type) => {
-    expect(headerColumns([name])[0]).toMatchObject({ group, declared: type });
+    expect(headerColumns([name])[0]).toMatchObject({ group, declaredType: type });
   });
 
   it('of event_name is custom beside df_event_name, on either side', () => {
@@ -44,14 +44,18 @@ describe('the group of a column', () => {
       ['event_name', 'df_event_name'],
       ['df_event_name', 'event_name'],
     ]) {
-      const columns = new Map(headerColumns(header).map((column) => [column.name, column]));
-      expect(columns.get('event_name')).toMatchObject({ source: 'event_name', group: 'custom', declared: undefined });
-      expect(columns.get('df_event_name')).toMatchObject({ group: 'system', declared: 'string' });
+      const columns = new Map(headerColumns(header).map((column) => [column.headerName, column]));
+      expect(columns.get('event_name')).toMatchObject({
+        source: 'event_name',
+        group: 'custom',
+        declaredType: undefined,
+      });
+      expect(columns.get('df_event_name')).toMatchObject({ group: 'system', declaredType: 'string' });
     }
     expect(headerColumns(['event_name', 'a', 'event_name'])).toMatchObject([
-      { source: 'df_event_name', occurrence: 1, group: 'system', declared: 'string' },
+      { source: 'df_event_name', occurrence: 1, group: 'system', declaredType: 'string' },
       { source: 'a', occurrence: 1 },
-      { source: 'event_name', occurrence: 1, group: 'custom', declared: undefined },
+      { source: 'event_name', occurrence: 1, group: 'custom', declaredType: undefined },
     ]);
   });
 
@@ -60,7 +64,7 @@ describe('the group of a column', () => {
     const groups = ['standard', 'custom', 'custom', 'standard_item', 'custom_item', 'custom'];
     expect(columns.map(({ group }) => group)).toEqual(groups);
     const none = undefined;
-    expect(columns.map(({ declared }) => declared)).toEqual(['string', none, none, 'double', none, none]);
+    expect(columns.map(({ declaredType }) => declaredType)).toEqual(['string', none, none, 'double', none, none]);
   });
 
   it('is required for the columns of every export', () => {

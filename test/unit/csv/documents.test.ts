@@ -36,7 +36,7 @@ describe('an export', () => {
           const { result, written } = scanIn(new Scanner({ needsEventColumns: false, gatheredBytes: 1 }), bytes, cut);
           expect(new TextDecoder('utf-8', { ignoreBOM: true }).decode(written)).toBe(vector.normalised);
           expect(readBack(written).slice(1)).toEqual(vector.rows);
-          expect(result.columns.map(({ name }) => name)).toEqual(vector.header ?? readBack(written)[0]);
+          expect(result.columns.map(({ headerName }) => headerName)).toEqual(vector.header ?? readBack(written)[0]);
           expect(result.rows).toBe(vector.rows?.length);
           expect(result.hasFinalNewline).toBe(vector.hasFinalNewline ?? true);
           expect(result.invalidUtf8).toEqual(vector.invalidUtf8 ?? { cells: 0 });

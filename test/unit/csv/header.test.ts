@@ -41,7 +41,7 @@ describe('a header whose first name begins with a bracket', () => {
     expect(contentOf(body, { isAll: false })).toBe('other');
     const scanner = new Scanner({ needsEventColumns: true });
     for (const byte of body) scanner.push(Uint8Array.of(byte));
-    expect(scanner.finish().scan.columns[0].name).toBe(name);
+    expect(scanner.finish().scan.columns[0].headerName).toBe(name);
   });
 
   it('is waited for when it is incomplete', () => {

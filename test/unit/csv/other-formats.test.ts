@@ -65,7 +65,7 @@ describe('a body that is no documented CSV is refused for good', () => {
 it('a name in the header may hold a line break in quotes', () => {
   for (const end of ['\n', '\r\n', '\r']) {
     const { columns, rows: count } = scan(textOf([[...HEADER, `"a${end}b"`], ...rows(2).map((row) => [...row, 'x'])]));
-    expect([columns.at(-1)?.name, count]).toEqual([`a${end}b`, 2]);
+    expect([columns.at(-1)?.headerName, count]).toEqual([`a${end}b`, 2]);
   }
 });
 

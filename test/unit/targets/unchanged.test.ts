@@ -135,7 +135,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     const sink = await place.open();
     await place.load([[place.of('2026-01-08', [{ id: 'x' }, { id: 'y' }])]]);
     const batch = [place.of('2026-01-09', [{ id: 'z' }])];
-    expect(await sink.commit(batch, place.facts(D1))).toMatchObject({ rowsWritten: 1, rowsNew: 1 });
+    expect(await sink.commit(batch, place.facts(D1))).toMatchObject({ rowsWritten: 1, rowsGained: 1 });
     await sink.close();
   });
 

@@ -13,7 +13,7 @@ const rows = [...page.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row.split(' |
 
 /** The type of a column in an Arrow stream. */
 const arrowType = (type: ColumnType, zone: Zone | undefined): string =>
-  String(streamSchema([{ ...EVENTS.firstColumns[0], type }], zone).fields.at(-1)?.type);
+  String(streamSchema([{ ...EVENTS.initialColumns[0], type }], zone).fields.at(-1)?.type);
 const SEOUL = zoneOf('Asia/Seoul');
 
 describe('the codec of a type', () => {
