@@ -53,12 +53,12 @@ export async function commitToFolder(
  * from a copy.
  */
 async function writeState(storage: DiskStorage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
-  const { state, files, damagedFiles, stateFile: storedBefore } = version;
-  const damagedAsStored = damagedFiles.flatMap(({ path }) => storedBefore.fileByPath.get(path) ?? []);
+  const { state, files, damagedFiles, stateFile: stateFileBefore } = version;
+  const damagedAsListed = damagedFiles.flatMap(({ path }) => stateFileBefore.fileByPath.get(path) ?? []);
   const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
-  const profiles = state.user_profiles ?? (hasDamagedProfiles ? storedBefore.state.user_profiles : undefined);
-  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...damagedAsStored]);
-  if (stateFile.text === storedBefore.text) return version;
+  const profiles = state.user_profiles ?? (hasDamagedProfiles ? stateFileBefore.state.user_profiles : undefined);
+  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...damagedAsListed]);
+  if (stateFile.text === stateFileBefore.text) return version;
   checkHeld();
   await storage.write(STATE_FILE, stateFile.text);
   return { ...version, isLoaded: true, stateFile };

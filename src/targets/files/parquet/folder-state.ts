@@ -44,8 +44,8 @@ export interface FolderFile extends LiveFile {
   readonly writtenAt: string;
 }
 
-/** A file as the state file has it. */
-export interface StoredFile extends Omit<FolderFile, 'columns'> {
+/** A file as the state file lists it. */
+export interface ListedFile extends Omit<FolderFile, 'columns'> {
   /** Those of its table; undefined if it has others, which must be read from the file. */
   readonly columns: FileColumns | undefined;
 }
@@ -54,7 +54,7 @@ export interface StoredFile extends Omit<FolderFile, 'columns'> {
 export interface StateFile {
   readonly text: string;
   readonly state: PlaceState;
-  readonly fileByPath: ReadonlyMap<string, StoredFile>;
+  readonly fileByPath: ReadonlyMap<string, ListedFile>;
 }
 
 interface FileJson extends Omit<FolderFile, 'path' | 'columns' | 'writtenAt'> {
@@ -78,9 +78,9 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
 });
 
 /** The state file of a folder with this state and these files. */
-export function makeStateFile(state: PlaceState, folderFiles: readonly StoredFile[]): StateFile {
+export function makeStateFile(state: PlaceState, folderFiles: readonly ListedFile[]): StateFile {
   const tableColumns = columnsOfTables(state);
-  const files = folderFiles.map(({ columns, ...file }): StoredFile => {
+  const files = folderFiles.map(({ columns, ...file }): ListedFile => {
     const isCurrent = columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[file.table]);
     return { ...file, columns: isCurrent ? columns : undefined };
   });
@@ -113,11 +113,11 @@ export function parseStateFile(text: string, where: string): StateFile {
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const files = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): StoredFile => {
+  const files = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): ListedFile => {
     const columns = hasOthers ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns, writtenAt };
   });
   return { text, state, fileByPath: byPath(files) };
 }
 
-const byPath = (files: readonly StoredFile[]) => new Map(files.map((file) => [file.path, file]));
+const byPath = (files: readonly ListedFile[]) => new Map(files.map((file) => [file.path, file]));

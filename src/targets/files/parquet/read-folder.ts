@@ -28,11 +28,11 @@ import {
   FOLDER_LAYOUT,
   type FolderFile,
   filePath,
+  type ListedFile,
   PROFILES_FILE,
   parseStateFile,
   STATE_FILE,
   type StateFile,
-  type StoredFile,
 } from './folder-state.ts';
 
 export type FolderPlace = OpenPlace<DiskStorage>;
@@ -64,7 +64,7 @@ export async function readFolder({ engine, storage }: FolderPlace): Promise<Fold
   const files: FolderFile[] = [];
   const leftovers: FileMetadata[] = [];
   const damagedFiles: DamagedFile[] = [];
-  for (const fileOnDisk of await listFiles(storage, stateFile.state)) {
+  for (const fileOnDisk of await findFiles(storage, stateFile.state)) {
     const comparison = await compareFile(engine, storage.fullPath(fileOnDisk.path), fileOnDisk, stateFile);
     if (comparison.kind === 'foreign') continue;
     if (comparison.kind === 'damaged') damagedFiles.push(comparison.file);
@@ -87,8 +87,8 @@ interface FileOnDisk extends Pick<FolderFile, 'table' | 'path' | 'bytes' | 'modi
   readonly day: Day | undefined;
 }
 
-/** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
-async function listFiles(storage: DiskStorage, state: PlaceState): Promise<FileOnDisk[]> {
+/** Finds the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
+async function findFiles(storage: DiskStorage, state: PlaceState): Promise<FileOnDisk[]> {
   const names = (await readdir(storage.fullPath(EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
   const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
   const [profilesDay]: Iterable<Day | undefined> = state.user_profiles?.receipts.keys() ?? [];
@@ -130,21 +130,20 @@ async function compareFile(
   { state, fileByPath }: StateFile,
 ): Promise<Comparison> {
   const { table, day, path, bytes, modified } = fileOnDisk;
-  const storedFile = fileByPath.get(path);
+  const listedFile = fileByPath.get(path);
   const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
-  const hasSameSizeAndTime = storedFile?.bytes === bytes && storedFile.modified === modified;
-  const sha256 = hasSameSizeAndTime ? storedFile.sha256 : await hashFile(localPath);
-  const hasSameHash = storedFile?.sha256 === sha256;
+  const hasSameSizeAndTime = listedFile?.bytes === bytes && listedFile.modified === modified;
+  const sha256 = hasSameSizeAndTime ? listedFile.sha256 : await hashFile(localPath);
+  const hasSameHash = listedFile?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-    const storedColumns = hasSameSizeAndTime ? storedFile.columns : undefined;
-    const columns = storedColumns ?? (await readFileColumns(engine, localPath));
-    return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
+    const columns = listedFile.columns ?? (await readFileColumns(engine, localPath));
+    return { kind: 'unchanged', file: { ...listedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
   const isLeftover =
     metadata !== undefined &&
     (hasSameHash ||
-      (isLater(metadata, storedFile, storedReceipt) &&
+      (isLater(metadata, listedFile, storedReceipt) &&
         fitsTable(FOLDER_LAYOUT, metadata.columns, metadata.profilesState ?? state.events)));
   if (isLeftover) {
     const { writtenAt, columns, receipt } = metadata;
@@ -157,11 +156,11 @@ async function compareFile(
 /** True if a file was written after what the state has of it. Once the clock was set back, its receipt alone is later. */
 function isLater(
   { writtenAt, receipt }: FileMetadata,
-  storedFile: StoredFile | undefined,
+  listedFile: ListedFile | undefined,
   storedReceipt: StoredReceipt | undefined,
 ): boolean {
   const changedBefore = storedReceipt?.changed_at ?? '';
-  return writtenAt > (storedFile?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
+  return writtenAt > (listedFile?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
 }
 
 /** What a file says of itself. */
