@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { codeOf, configError, messageOf } from '../base/errors.ts';
+import { codeOf, configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { parseJsonObject } from '../base/json.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
@@ -10,7 +10,7 @@ import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';
-import { withDiskErrors } from '../fs/disk-failure.ts';
+import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
@@ -136,7 +136,8 @@ export class SuppressionList {
     } catch (error) {
       if (codeOf(error) === undefined) throw error;
       throw configError(
-        `The suppression list ${path} cannot be read (${messageOf(error)}). If nobody is suppressed yet, make an empty file.`,
+        `The suppression list ${path} cannot be read: ${whyUnreadable(error)}.` +
+          (codeOf(error) === 'ENOENT' ? ' If nobody is suppressed yet, make an empty file.' : ''),
         { cause: error, where: { file: path } },
       );
     }

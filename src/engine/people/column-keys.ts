@@ -17,9 +17,14 @@ export class ColumnKeys {
   readonly #keyChecks: readonly string[];
 
   /** `source`: the column's name in the export, in any Unicode form. */
-  constructor(source: string, { exportState }: TableState, queryKey: HashKey | undefined) {
+  constructor(source: string, { exportState, receipts }: TableState, queryKey: HashKey | undefined) {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
-    const keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(nfc(source)) ? key_check : null));
+    // Rows of earlier settings are gone once every day was replaced.
+    const daysWithRows = [...receipts.values()].filter(({ pruned }) => pruned !== true);
+    const isReplaced = daysWithRows.every(({ filters }) => filters === exportState?.filters);
+    const keyChecks = (isReplaced ? hashings.slice(-1) : hashings).map(({ columns, key_check }) =>
+      columns.includes(nfc(source)) ? key_check : null,
+    );
     this.#source = source;
     this.queryKey = queryKey;
     this.#keyChecks = keyChecks.filter((keyCheck) => keyCheck !== null);

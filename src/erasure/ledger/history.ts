@@ -48,6 +48,9 @@ export class IdHistory {
 export const standingAnswer = (answers: readonly ClearAnswer[]): ClearAnswer | undefined =>
   answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
 
+/** An address as a URL spells it: the host in lower case, without a default port. */
+const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/, '');
+
 /**
  * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it.
  * Memory: what the lines say of these ids, and a line of each run and each place.
@@ -91,7 +94,7 @@ export class LedgerHistory {
     if (line.kind === 'open') {
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
-      if (line.base_url === baseUrl) this.runs.set(line.run, line);
+      if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.runs.set(line.run, line);
       else this.otherAddresses.add(line.base_url);
       return;
     }
