@@ -1,4 +1,4 @@
-// What `forget` and `person` share: the options that name people and places, and the configuration.
+// What `forget` and `person` share: their options, the list that these name, and the search for its people.
 
 import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';

@@ -91,13 +91,11 @@ export class ProcessTerminal implements Terminal {
   async #logWritten(): Promise<void> {
     if (this.#isLogAwaited || this.#log.isSettled) return;
     this.#isLogAwaited = true;
-    const written = this.#log.drain().then(
-      () => {
-        this.#isLogAwaited = false;
-      },
-      () => {},
-    );
-    await Promise.race([written, this.#clock.sleep(READER_WAIT_MS)]);
+    const settled = this.#log.drain().catch(() => {});
+    settled.then(() => {
+      this.#isLogAwaited = false;
+    });
+    await Promise.race([settled, this.#clock.sleep(READER_WAIT_MS)]);
   }
 }
 

@@ -44,7 +44,7 @@ export const LOG_FORMATS = ['text', 'json'] as const;
 
 const LEVEL_MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
-/** The log below the results of a terminal. */
+/** Writes each event of the log as one line on a terminal, in one of the formats. */
 export function terminalLog(terminal: Terminal, clock: Clock, format: (typeof LOG_FORMATS)[number]): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(clock.now()).toISOString();
