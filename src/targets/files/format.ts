@@ -2,7 +2,7 @@
 // file of `user_profiles`. A format says how a version of a place is read, and how a change becomes the next version.
 //
 //   what a user does           `files-sink.ts` loads, `people-in-files.ts` erases, `maintenance.ts` does the rest
-//   the place                  `open-place.ts`; `place-version.ts` is what it holds, and `stored-state.ts` checks its JSON
+//   the place                  `open-place.ts`, `place-version.ts` is what it holds, `stored-state.ts` checks its JSON
 //   its files                  `file-layout.ts` says which columns they have, `read-files.ts` reads them
 //   new files                  `write-batch.ts` of days, `rewrite-files.ts` of stored files
 //   one Parquet file           `read-parquet.ts`, `write-parquet.ts`

@@ -3,8 +3,8 @@ import type { PlaceState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
 
-/** A file that is part of a table: all rows of a day, or of the profiles. */
-export interface LiveFile {
+/** A file of a table: all rows of a day, or of the profiles. */
+export interface TableFile {
   readonly table: Table['name'];
   /** Of the profiles: the day of their receipt. */
   readonly day: Day;
@@ -27,7 +27,7 @@ export interface ColumnStatistics {
 }
 
 /** A file that is completely written on this machine, and not part of the table yet. */
-export interface NewFile extends LiveFile {
+export interface NewFile extends TableFile {
   readonly localPath: string;
   /** Instant (ISO, UTC). */
   readonly writtenAt: string;
@@ -36,15 +36,15 @@ export interface NewFile extends LiveFile {
 }
 
 /** A file that is damaged, or not as the state of the place has it. */
-export type DamagedFile = Pick<LiveFile, 'table' | 'day' | 'path'>;
+export type DamagedFile = Pick<TableFile, 'table' | 'day' | 'path'>;
 
 export interface PlaceVersion {
   /** False before the first commit. */
   readonly isLoaded: boolean;
   readonly state: PlaceState;
   /** The live files. Profiles have one, or none if they have no row. */
-  readonly files: readonly LiveFile[];
-  /** They stay as they are until their day or table is loaded again. In Delta none: a damaged file fails what needs it. */
+  readonly files: readonly TableFile[];
+  /** They stay as they are until their day or table is loaded again. None in Delta: there they fail what needs them. */
   readonly damagedFiles: readonly DamagedFile[];
   /** Days whose file somebody removed; the state has them as pruned. */
   readonly removedDays: readonly Day[];

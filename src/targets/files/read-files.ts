@@ -10,7 +10,7 @@ import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
-import type { LiveFile, PlaceVersion } from './place-version.ts';
+import type { PlaceVersion, TableFile } from './place-version.ts';
 import { columnRanges, countRowsOfFile, readParquetSql } from './read-parquet.ts';
 
 // What is read of the files of a place. Those of a bucket are copied to this machine.
@@ -27,7 +27,7 @@ export async function relationOf(
   place: OpenPlace,
   table: Table['name'],
   state: TableState,
-  files: readonly LiveFile[],
+  files: readonly TableFile[],
 ): Promise<string> {
   const tableFiles = files.filter((file) => file.table === table);
   const paths = await mapConcurrently(tableFiles, COPY_CONCURRENCY, (file) => fetchFile(place, file));
@@ -67,7 +67,7 @@ export async function countRows(
 /** The local path of a file: on a disk the file itself, else a copy, made once. */
 export async function fetchFile(
   { storage, runFolder, localPaths }: OpenPlace,
-  { day, path }: LiveFile,
+  { day, path }: TableFile,
 ): Promise<string> {
   const fetchedPath = localPaths.get(path);
   if (fetchedPath !== undefined) return fetchedPath;
@@ -83,7 +83,7 @@ export async function fetchFile(
  */
 export async function fetchColumns(
   { storage, engine, runFolder, localPaths }: OpenPlace,
-  { path, bytes }: LiveFile,
+  { path, bytes }: TableFile,
   columns: readonly string[],
 ): Promise<string> {
   const fetchedPath = localPaths.get(path);

@@ -6,7 +6,7 @@ import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import { columnTypeOf, fileColumns, fileProgramColumns, hasCurrentColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
-import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
+import type { FileChange, NewFile, PlaceChange, TableFile } from './place-version.ts';
 import { fetchFile } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
 import { writeTableFile } from './write-parquet.ts';
@@ -17,7 +17,7 @@ import { writeTableFile } from './write-parquet.ts';
  */
 export async function rewriteFile(
   place: OpenPlace,
-  file: LiveFile,
+  file: TableFile,
   tableState: TableState,
   leavingSql = 'false',
 ): Promise<NewFile | undefined> {
@@ -40,7 +40,7 @@ export async function rewriteFile(
 /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
 export async function* rewriteOutdated(
   place: OpenPlace,
-  files: readonly LiveFile[],
+  files: readonly TableFile[],
   { state, files: changes }: PlaceChange,
 ): AsyncGenerator<FileChange> {
   const { layout } = place.format;
@@ -57,7 +57,7 @@ export async function* rewriteOutdated(
  * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
  * A column that the file lacks is NULL.
  */
-async function tableRowsSql(place: OpenPlace, file: LiveFile, { columns, timezone }: TableState): Promise<string> {
+async function tableRowsSql(place: OpenPlace, file: TableFile, { columns, timezone }: TableState): Promise<string> {
   const zone = zoneOf(timezone);
   const values = typedColumns(columns).map(({ name, type }) => {
     const typeBefore = columnTypeOf(file.columns.get(name), zone);

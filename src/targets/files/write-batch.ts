@@ -14,7 +14,7 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
-import type { FileChange, LiveFile, NewFile, PlaceVersion } from './place-version.ts';
+import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
 import { fetchColumns, relationOf } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
 import { rewriteFile } from './rewrite-files.ts';
@@ -25,7 +25,7 @@ interface BatchContext {
   readonly place: OpenPlace;
   readonly plan: PlannedBatch;
   /** The files of its table before. */
-  readonly storedFiles: ReadonlyMap<Day, LiveFile>;
+  readonly storedFiles: ReadonlyMap<Day, TableFile>;
   readonly changedAt: string;
 }
 
@@ -143,7 +143,7 @@ const storedReceiptOf = ({ changedAt }: BatchContext, { receipt }: CheckedDay, r
 async function findWidenedDays(
   place: OpenPlace,
   { columns, table, tableBefore }: PlannedBatch,
-  tableFiles: readonly LiveFile[],
+  tableFiles: readonly TableFile[],
 ): Promise<ReadonlySet<Day>> {
   const names = columns.filter(isWidened).map(({ name }) => name);
   const files = tableFiles.filter((file) => names.some((name) => file.columns.has(name)));

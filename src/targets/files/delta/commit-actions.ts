@@ -8,7 +8,7 @@ import type { TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
 import type { OpenPlace, Purpose } from '../format.ts';
-import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
+import type { FileChange, NewFile, PlaceChange, TableFile } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import type { Action, Add, MetaData } from './protocol/actions.ts';
@@ -145,10 +145,10 @@ export function liveFilesOf(
   missingPaths: ReadonlySet<string>,
   state: TableState,
   storageAddress: string,
-): Map<Day, LiveFile> {
+): Map<Day, TableFile> {
   const tableColumns = fileColumns(DELTA_LAYOUT, state);
   const [firstReceiptDay] = state.receipts.keys();
-  const files = new Map<Day, LiveFile>();
+  const files = new Map<Day, TableFile>();
   for (const [path, { partitionValues, tags, stats, size: bytes }] of adds) {
     if (missingPaths.has(path)) continue;
     const where = `${storageAddress}/${path}`;

@@ -1,8 +1,8 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
 // it is a table `user_profiles`. `delta-table.ts` reads and commits one table. A commit creates the next entry of the
 // log, which must not exist. `commit-actions.ts` has what an entry says of files, `delta-state.ts` of the state,
-// `schema.ts` of columns, `retention.ts` of the time that removed files stay. `vacuum.ts` removes what is no longer part of
-// a table. `protocol/` has the files of a log.
+// `schema.ts` of columns, `retention.ts` of the time that files stay which left the table. `vacuum.ts` removes what is
+// no longer part of a table. `protocol/` has the files of a log.
 
 import { configError, transientError, UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';

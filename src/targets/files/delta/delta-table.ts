@@ -4,7 +4,7 @@ import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { findRemovedDays, nextChangedAt, withPruned } from '../../../table/receipts.ts';
 import type { Table } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
-import type { LiveFile } from '../place-version.ts';
+import type { TableFile } from '../place-version.ts';
 import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
 import { type LogState, stateOf } from './delta-state.ts';
 import { checkProtocol } from './protocol/features.ts';
@@ -21,7 +21,7 @@ export interface DeltaTable {
   readonly missingPaths: ReadonlySet<string>;
   /** Undefined before the first commit. Removed days count as pruned. */
   readonly state: LogState | undefined;
-  readonly files: readonly LiveFile[];
+  readonly files: readonly TableFile[];
   /** Days that have rows by their receipts, and no file. */
   readonly removedDays: readonly Day[];
 }

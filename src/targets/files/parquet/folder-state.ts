@@ -11,7 +11,7 @@ import {
 } from '../../../table/place-state.ts';
 import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder, type FileColumns, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
-import type { LiveFile } from '../place-version.ts';
+import type { TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
@@ -37,7 +37,7 @@ export const FOLDER_LAYOUT: FileLayout = {
 
 const FORMAT_VERSION = 1;
 
-export interface FolderFile extends LiveFile {
+export interface FolderFile extends TableFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
   /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
