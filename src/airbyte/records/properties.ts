@@ -56,7 +56,7 @@ export function configuredProperties(
 const reservedNames = (stream: StreamName): readonly string[] => [
   KEY_PROPERTY,
   RESCUED_PROPERTY,
-  ...Object.keys(STREAMS[stream].ownProperties),
+  ...Object.keys(STREAMS[stream].programProperties),
 ];
 
 /**

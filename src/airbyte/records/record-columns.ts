@@ -16,10 +16,10 @@ export interface RecordColumn {
   readonly codec: ColumnCodec;
   /** The zone of datetimes that name none. */
   readonly zone: Zone | undefined;
-  /** False if all cells of the file fit. */
-  readonly mayNotFit: boolean;
-  /** True if the text `null` means that there is no value. */
-  readonly mayBeAbsent: boolean;
+  /** True if the scan has shown that all cells of the file fit. */
+  readonly allCellsFit: boolean;
+  /** True if a cell with the text `null` has no value, and the file may have one. */
+  readonly omitsNull: boolean;
 }
 
 /**
@@ -34,16 +34,16 @@ export function recordColumn(
 ): RecordColumn {
   const { codec, zone: cellZone } = codecOfSchema(schema, zone);
   // Without a zone the scan did not see the year that an instant has in UTC.
-  const mayNotFit = !fits(codec, forms) || (cellZone !== undefined && zone === undefined);
+  const allCellsFit = fits(codec, forms) && (cellZone === undefined || zone !== undefined);
   return {
     property,
     label: memberLabel(property),
     rescuedLabel: memberLabel(occurrence === 1 ? headerName : property),
     codec,
     zone: cellZone,
-    mayNotFit,
+    allCellsFit,
     // The scan of a column ends at a text that no narrower type holds.
-    mayBeAbsent: (codec.forms & NULL_TEXT) === 0 && (mayNotFit || (forms & NULL_TEXT) !== 0),
+    omitsNull: (codec.forms & NULL_TEXT) === 0 && (!allCellsFit || (forms & NULL_TEXT) !== 0),
   };
 }
 

@@ -64,15 +64,16 @@ export class RecordEncoder {
     stats: StreamStats,
   ) {
     const { schemas } = stream;
-    const { selection, ownProperties } = STREAMS[stream.name];
+    const { selection, programProperties } = STREAMS[stream.name];
     this.selection = selection;
     this.#lines = lines;
     this.#stats = stats;
     const labelOf = (property: string) => (schemas.has(property) ? memberLabel(property) : undefined);
-    const ownLabelOf = (property: string) => (Object.hasOwn(ownProperties, property) ? labelOf(property) : undefined);
-    this.#keyLabel = ownLabelOf(KEY_PROPERTY);
-    this.#rescuedLabel = ownLabelOf(RESCUED_PROPERTY);
-    this.#positionLabel = ownLabelOf(ITEM_POSITION);
+    const programLabelOf = (property: string) =>
+      Object.hasOwn(programProperties, property) ? labelOf(property) : undefined;
+    this.#keyLabel = programLabelOf(KEY_PROPERTY);
+    this.#rescuedLabel = programLabelOf(RESCUED_PROPERTY);
+    this.#positionLabel = programLabelOf(ITEM_POSITION);
     this.#logIdLabel = selection === 'row_per_event' ? labelOf(LOG_ID) : undefined;
     this.#lineStart = Buffer.from(
       `{"type":"RECORD","record":{"stream":"${stream.name}","emitted_at":${emittedAt},"data":`,
@@ -125,9 +126,9 @@ export class RecordEncoder {
     const lines = this.#lines;
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
-    if (column.mayBeAbsent && isNull(bytes, start, end)) return;
+    if (column.omitsNull && isNull(bytes, start, end)) return;
     lines.append(column.label);
-    if (!column.mayNotFit || fits(column.codec, formsOf(bytes, start, end, column.zone, this.#time))) {
+    if (column.allCellsFit || fits(column.codec, formsOf(bytes, start, end, column.zone, this.#time))) {
       lines.end = column.codec.writeJson(bytes, start, end, lines.bytes, lines.end);
     } else {
       this.#misfits.push({ column, k });

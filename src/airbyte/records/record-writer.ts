@@ -93,16 +93,15 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
     for await (const reader of readPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
         rowIds.read(reader.row);
-        const id = rowIds.logId?.latin1;
-        const chosenRow = id === undefined ? undefined : rowOfEvent.get(id);
-        if (chosenRow !== undefined && rowIds.position >= positions[chosenRow]) continue;
-        if (chosenRow !== undefined) flags[chosenRow] = 0;
-        if (id !== undefined) rowOfEvent.set(id, rowIndex);
         positions[rowIndex] = rowIds.position;
-        flags[rowIndex] = 1;
+        const id = rowIds.logId?.latin1;
+        const chosenRow = rowOfEvent.get(id ?? '');
+        if (id === undefined) flags[rowIndex] = 1;
+        else if (chosenRow === undefined || rowIds.position < positions[chosenRow]) rowOfEvent.set(id, rowIndex);
       }
     }
   }
+  for (const row of rowOfEvent.values()) flags[row] = 1;
   return flags;
 }
 

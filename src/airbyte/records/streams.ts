@@ -23,7 +23,7 @@ interface StreamDefinition {
   /** The properties that every row fills. */
   readonly filledProperties: readonly string[];
   /** The properties that are no column of the export, with their schemas. */
-  readonly ownProperties: Readonly<Record<string, object>>;
+  readonly programProperties: Readonly<Record<string, object>>;
   /** The rest of its entry in the catalog: read by days with a cursor, or whole as a snapshot. */
   readonly catalogEntry: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
 }
@@ -58,7 +58,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
-    ownProperties: keyAndRescued('detail log id'),
+    programProperties: keyAndRescued('detail log id'),
     catalogEntry: BY_DAYS,
   },
   event_logs: {
@@ -66,7 +66,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: DETAIL_LOG_ID,
     primaryKey: LOG_ID,
     filledProperties: REQUIRED_COLUMNS,
-    ownProperties: RESCUED_SCHEMA,
+    programProperties: RESCUED_SCHEMA,
     catalogEntry: BY_DAYS,
   },
   event_items: {
@@ -74,7 +74,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
-    ownProperties: {
+    programProperties: {
       ...keyAndRescued('detail log id'),
       [ITEM_POSITION]: {
         ...codecOf('long', undefined).jsonSchema,
@@ -88,7 +88,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: UNIFIED_ID,
     primaryKey: UNIFIED_ID,
     filledProperties: [KEY_PROPERTY, UNIFIED_ID],
-    ownProperties: keyAndRescued('unified id'),
+    programProperties: keyAndRescued('unified id'),
     catalogEntry: { supported_sync_modes: ['full_refresh'], is_resumable: false },
   },
 };

@@ -79,7 +79,7 @@ export function discoveredStream(
   columns: readonly TypedColumn[],
   zone: Zone | undefined,
 ): AirbyteStream {
-  const { ownProperties, primaryKey, catalogEntry } = STREAMS[name];
+  const { programProperties, primaryKey, catalogEntry } = STREAMS[name];
   const properties = discoveredProperties(name, headerColumns(columns.map(({ source }) => source)));
   const schemas = properties.map((property) => [property.name, schemaOf(property, columns[property.index].type, zone)]);
   return {
@@ -88,7 +88,7 @@ export function discoveredStream(
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
       additionalProperties: true,
-      properties: { ...ownProperties, ...Object.fromEntries(schemas) },
+      properties: { ...programProperties, ...Object.fromEntries(schemas) },
     },
     source_defined_primary_key: [[primaryKey]],
     ...catalogEntry,
