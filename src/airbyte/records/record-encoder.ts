@@ -14,9 +14,9 @@ import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
 
 /**
- * Room (bytes) for a filled cell. It is more than it needs: a line is written without a check of each byte. A cell may
- * stand in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes may become six, as `\u0001`.
- * Beside them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The names are counted by column.
+ * Room (bytes) for a filled cell. It is more than it needs: a line is written without a check of each byte. The text of
+ * a cell stands in a line twice at most: as its value or in `_rescued`, and in `_key`. Each of its bytes may become six,
+ * as `\u0001`. Beside it stand quotes, commas and the 67 bytes of its entry in `meta.changes`. Names have room by column.
  */
 const CELL_ROOM = 300;
 const BYTE_ROOM = 2 * 6;
