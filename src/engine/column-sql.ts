@@ -14,7 +14,7 @@ export const columnOfSourceSql = (columns: readonly StoredColumn[], source: stri
 
 export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
-/** SQL of the day of a row of a table. `days`: those that its rows may have; the rows of a snapshot have one. */
+/** SQL of the day of a row of a table. `days`: those of its receipts; a snapshot has one, which its rows lack. */
 export const dayOfRowSql = ({ isSnapshot }: Table, [snapshotDay]: Iterable<Day>): string =>
   isSnapshot ? dateSql(snapshotDay) : 'event_date';
 
@@ -26,7 +26,7 @@ export const sharedRowIdSql = (columns: readonly StoredColumn[]): string =>
 export const castToTypeSql = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   castSql(value, codecOf(type, zone).duckdbType);
 
-/** The name in `cells/types` of a type as DESCRIBE gives it. */
+/** The type that DESCRIBE gives, under its name among the `DuckDbType`s. */
 export const duckDbTypeOf = (described: unknown): string =>
   String(described).replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
 

@@ -40,7 +40,7 @@ interface RowsQuery {
 type BatchInput = Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>;
 
 /** Stores the rows of a query, and returns their number. */
-type RunQuery = (rows: RowsQuery) => Promise<number>;
+type RunQuery = (query: RowsQuery) => Promise<number>;
 
 /**
  * Stores the rows of a batch. The caller has begun a transaction. Days whose ids are their keys have one query, since
@@ -58,11 +58,11 @@ export async function storeTypedRows(
   if (daysOfUniqueIds.length > 0) {
     const files = daysOfUniqueIds.flatMap(filesOf);
     const fileGroups = [...groupBy(files, (file) => readingKeyOf(file, batch.columns, zone)).values()];
-    checkStored(daysOfUniqueIds, await runQuery(unionOfGroups(fileGroups, batch, zone)));
+    checkStored(daysOfUniqueIds, await runQuery(queryOfGroups(fileGroups, batch, zone)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
     const fileGroups = filesOf(day).map((file) => [file]);
-    checkStored([day], await storeNumbered(engine, unionOfGroups(fileGroups, batch, zone), runQuery));
+    checkStored([day], await storeNumbered(engine, queryOfGroups(fileGroups, batch, zone), runQuery));
   }
 }
 
@@ -84,7 +84,7 @@ function readingKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: 
 }
 
 /** The query that gives the rows of the first group of files, then those of the next. */
-function unionOfGroups(fileGroups: readonly FileOfDay[][], batch: BatchInput, zone: Zone | undefined): RowsQuery {
+function queryOfGroups(fileGroups: readonly FileOfDay[][], batch: BatchInput, zone: Zone | undefined): RowsQuery {
   const queries = fileGroups.map((files) => queryOfFiles(files, batch, zone));
   return {
     sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
@@ -159,9 +159,9 @@ function perDaySql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => str
 const STAGE_TABLE = '_dfinery_stage';
 
 /** Stores the rows of a day in their order. The second, third … row of an id gets the key `<id>#2`, `<id>#3` …. */
-async function storeNumbered(engine: Engine, rows: RowsQuery, runQuery: RunQuery): Promise<number> {
+async function storeNumbered(engine: Engine, query: RowsQuery, runQuery: RunQuery): Promise<number> {
   await engine.keepOrder();
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);
   // Windows hold the keys of repeated ids alone, since those of whole rows take more memory.
   const sql = `
     SELECT stage.* REPLACE (coalesce(numbered.key, stage._key) AS _key)
@@ -174,7 +174,7 @@ async function storeNumbered(engine: Engine, rows: RowsQuery, runQuery: RunQuery
       QUALIFY row_number() OVER by_key > 1
     ) numbered ON stage.rowid = numbered.stage_rowid
     ORDER BY stage.rowid`;
-  const storedRows = await runQuery({ ...rows, sql });
+  const storedRows = await runQuery({ ...query, sql });
   await engine.run(`DROP TABLE ${STAGE_TABLE}`);
   return storedRows;
 }

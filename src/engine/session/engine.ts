@@ -1,7 +1,3 @@
-// This folder: sessions of DuckDB. `open-engine.ts` opens a file, `database-file.ts` knows what lies beside it. `engine.ts`
-// runs statements and transactions, and `engine-errors.ts` says what DuckDB's errors mean. `keep-byte-order-marks.ts`
-// mends how its client reads texts.
-
 import { rmSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';

@@ -1,3 +1,7 @@
+// This folder: sessions of DuckDB. This file opens a database file, which `database-file.ts` makes and claims.
+// `engine.ts` runs statements and transactions, and `engine-errors.ts` says what DuckDB's errors mean.
+// `keep-byte-order-marks.ts` mends how its client reads texts.
+
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';

@@ -78,16 +78,16 @@ async function writeDayFile(
   // The columns and their types stay. This plan only adds how the cells of this day are written.
   const { columns } = planColumns(streamColumns, [download], columnSettings, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
-  const writeParquet = (query: string, path: string) =>
+  const writeParquet = (select: string, path: string) =>
     engine.run(
-      `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
+      `COPY (${select}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
         `ROW_GROUP_SIZE ${BATCHES_PER_ROW_GROUP * batchRows}, DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES})`,
     );
   await engine.keepOrder();
   const allRowsPath = join(folder.path, `${receipt.day}.parquet`);
   const zone = zoneOf(columnSettings.timezone);
-  await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
-    writeParquet(selectRowsSql(rows, columns, EVENTS.programColumns, zone), allRowsPath),
+  await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (query) =>
+    writeParquet(selectRowsSql(query, columns, EVENTS.programColumns, zone), allRowsPath),
   );
   const rowId = sharedRowIdSql(columns);
   const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
