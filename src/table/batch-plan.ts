@@ -91,8 +91,8 @@ async function findUnchanged(
 }
 
 /**
- * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
- * says how many it left. It does so only if as many rows were suppressed.
+ * The number of rows that the day has if the place holds all of a download. A day that shares rows with its neighbours
+ * should have as many as the last commit left, unless that suppressed more or fewer of them.
  */
 function expectedRows(receipt: Receipt, storedReceipt: StoredReceipt | undefined): number {
   const isComparable = mayShareRows(receipt) && storedReceipt?.suppressed === receipt.suppressed;

@@ -39,7 +39,7 @@ export interface ColumnPlan {
 }
 
 /** A column before the first day of a batch. */
-const withoutDays = (column: StoredColumn): PlannedColumn => {
+const beforeBatch = (column: StoredColumn): PlannedColumn => {
   return { ...column, typeBefore: column.type, formsByDay: new Map() };
 };
 
@@ -56,7 +56,7 @@ export function planColumns(
   settings: ColumnSettings,
   isNewTable: boolean,
 ): ColumnPlan {
-  let columns = columnsBefore.map(withoutDays);
+  let columns = columnsBefore.map(beforeBatch);
   const changes: PlannedChange[] = [];
   for (const [index, download] of downloads.entries()) {
     const day = scannedDay(download);
@@ -78,11 +78,7 @@ export function pinnedColumns(settings: ColumnSettings): StoredColumn[] {
 type ScannedColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
 
 /** The cells of a column that a day lacks. */
-const NO_CELLS: Pick<ColumnScan, 'declaredType' | 'forms' | 'firstCells'> = {
-  declaredType: undefined,
-  forms: 0,
-  firstCells: [],
-};
+const NO_CELLS = { declaredType: undefined, forms: 0, firstCells: [] } as const;
 
 interface ScannedDay {
   readonly day: Day;
@@ -108,7 +104,7 @@ function columnsAfterDay(
   { day, scans }: ScannedDay,
   settings: ColumnSettings,
 ): PlannedColumn[] {
-  const columns = [...columnsBefore, ...columnsToAdd(columnsBefore, scans, settings).map(withoutDays)];
+  const columns = [...columnsBefore, ...columnsToAdd(columnsBefore, scans, settings).map(beforeBatch)];
   // Without a pinned schema the first day with cells gives `freeze` its columns.
   const isOpen = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
   const schemaMode = isOpen ? 'evolve' : settings.schemaMode;

@@ -86,7 +86,7 @@ export function withoutRows(table: TableState, rowsLost: ReadonlyMap<Day, number
   return { ...table, receipts: receiptsOf(receipts) };
 }
 
-/** The state of a table as it is stored in JSON (schemas/files-state.json). */
+/** The state of a table in JSON, where two members have other names (schemas/files-state.json). */
 export interface TableJson extends Pick<TableState, 'timezone' | 'columns' | 'changes'> {
   readonly cursor: ExportState | null;
   readonly days: readonly StoredReceipt[];

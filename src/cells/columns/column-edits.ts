@@ -28,12 +28,12 @@ export function editHeader(
   const isEdited = (name: string) => drop.has(name) || hash.has(name);
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
   const editNameOf = ({ headerName, source }: HeaderColumn) => nfc(isEdited(nfc(headerName)) ? headerName : source);
-  const headColumns = headerColumns(header);
+  const columnsOfHeader = headerColumns(header);
   // A configuration drops no name of the event name: so a dropped column never changes what another one is.
-  const columns = headColumns.map((column): KeptColumn | undefined => {
+  const columns = columnsOfHeader.map((column): KeptColumn | undefined => {
     const editName = editNameOf(column);
     if (drop.has(editName)) return undefined;
     return hash.has(editName) ? { ...column, declaredType: 'string', isHashed: true } : { ...column, isHashed: false };
   });
-  return { columns, editedNames: [...new Set(headColumns.map(editNameOf).filter(isEdited))] };
+  return { columns, editedNames: [...new Set(columnsOfHeader.map(editNameOf).filter(isEdited))] };
 }

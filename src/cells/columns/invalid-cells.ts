@@ -4,8 +4,8 @@ import type { EditedColumns } from './column-edits.ts';
 
 /** Number of mostly replaced cells from which they may mean another encoding. */
 const MIN_CELLS = 10;
-/** Number of such cells a row from which they mean it. */
-const CELLS_A_ROW = 0.05;
+/** Average number of such cells in a row above which they do. */
+const CELLS_PER_ROW = 0.05;
 
 /** Number of cells that were not valid UTF-8, and the place of the first of them; the header is row 1. */
 export interface InvalidUtf8 {
@@ -40,7 +40,7 @@ export class InvalidCells {
 
   /** Throws UnusableCsv if so many cells in these rows are mostly replaced that the body has another encoding. */
   checkEncoding(rows: number): void {
-    if (this.#mostlyReplaced >= MIN_CELLS && this.#mostlyReplaced > rows * CELLS_A_ROW) throw otherEncodingError();
+    if (this.#mostlyReplaced >= MIN_CELLS && this.#mostlyReplaced > rows * CELLS_PER_ROW) throw otherEncodingError();
   }
 
   summary(): InvalidUtf8 {

@@ -50,10 +50,9 @@ export interface ScanResult {
   readonly editedNames: readonly string[];
 }
 
-/** What the rows below a header pass through. */
-interface ScanStages {
+/** What follows from a header, for the rows below it. */
+interface HeaderSetup {
   readonly isSuppressed: (row: CsvRow) => boolean;
-  /** Of the header; rows do not change them. */
   readonly editedNames: readonly string[];
   readonly invalidCells: InvalidCells;
   readonly columnScanner: ColumnScanner;
@@ -69,7 +68,7 @@ export class Scanner {
   readonly #options: ScannerOptions;
   readonly #reader: RowReader;
   /** Undefined until the first line has come. */
-  #stages: ScanStages | undefined;
+  #setup: HeaderSetup | undefined;
   #suppressed = 0;
 
   constructor(options: ScannerOptions) {
@@ -88,8 +87,8 @@ export class Scanner {
     this.#reader.finish();
     const tail = this.#readRows();
     // A body without a header was refused.
-    if (this.#stages === undefined) throw new TypeError('an export without a header');
-    const { columnScanner, invalidCells, editedNames, writer } = this.#stages;
+    if (this.#setup === undefined) throw new TypeError('an export without a header');
+    const { columnScanner, invalidCells, editedNames, writer } = this.#setup;
     const rows = this.#reader.rowNumber - 1 - this.#suppressed;
     invalidCells.checkEncoding(rows);
     const scan: ScanResult = {
@@ -109,13 +108,13 @@ export class Scanner {
   /** Reads the rows that are whole; returns what is kept of them. */
   #readRows(): Uint8Array {
     while (this.#reader.next()) {
-      if (this.#stages === undefined) this.#stages = this.#readHeader();
-      else this.#readRow(this.#stages);
+      if (this.#setup === undefined) this.#setup = this.#readHeader();
+      else this.#readRow(this.#setup);
     }
-    return this.#stages?.writer.take() ?? Buffer.alloc(0);
+    return this.#setup?.writer.take() ?? Buffer.alloc(0);
   }
 
-  #readRow({ isSuppressed, invalidCells, columnScanner, writer }: ScanStages): void {
+  #readRow({ isSuppressed, invalidCells, columnScanner, writer }: HeaderSetup): void {
     const reader = this.#reader;
     const { row } = reader;
     if (isSuppressed(row)) {
@@ -130,7 +129,7 @@ export class Scanner {
   }
 
   /** Reads the current row as the header, and writes it. */
-  #readHeader(): ScanStages {
+  #readHeader(): HeaderSetup {
     const { needsEventColumns, suppression, edits = NO_EDITS, timezone } = this.#options;
     const names = this.#reader.row.texts();
     if (names.every((name) => name === '')) {
@@ -161,7 +160,7 @@ export class Scanner {
   }
 
   /** True for rows of people on the list. Throws MalformedCsv without their column: nobody would be left out. */
-  #suppressionTest(suppression: Suppression, names: readonly string[]): ScanStages['isSuppressed'] {
+  #suppressionTest(suppression: Suppression, names: readonly string[]): HeaderSetup['isSuppressed'] {
     const personColumn = names.indexOf(UNIFIED_ID);
     if (personColumn < 0)
       throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);

@@ -31,12 +31,12 @@ export interface ColumnCodec {
    * There `out` must have room for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number;
-  /** Only for a type where `CAST`, and so `read_csv` itself, does not read all cells that fit. */
+  /** How cells are read that `CAST`, and so `read_csv` itself, does not read; absent if it reads all that fit. */
   readonly castFallback?: CastFallback;
 }
 
 interface CastFallback {
-  /** The forms of the cells of which `CAST` makes the value; 0 for none. */
+  /** The forms of the cells that need no fallback, since `CAST` reads them; 0 for none. */
   readonly castForms: CellForms;
   /** SQL of the values of texts that all fit, of which some have other forms; cheaper than `valueSql`. */
   uncheckedSql(expr: string, forms: CellForms): string;

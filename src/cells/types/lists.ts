@@ -33,6 +33,7 @@ export function listForms(bytes: Uint8Array, start: number, end: number): CellFo
   return i + 1 === end ? joinedForms(forms) : 0;
 }
 
+/** The forms of a list from those of its elements; 0 if it has both texts and numbers. */
 function joinedForms(forms: CellForms): CellForms {
   const withValues = forms & ~LIST_EMPTY;
   if (withValues === 0) return LIST_EMPTY;

@@ -94,12 +94,12 @@ function doubleSql(expr: string): string {
   const text = varcharSql(value);
   const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
   const roundTrips = `isfinite(${value}) AND ${digitsSql(expr)} = ${digitsSql(text)}`;
-  const dotted = `CASE WHEN ${isShort} OR ${text} = ${expr} OR ${roundTrips} THEN ${value} END`;
+  const dottedValue = `CASE WHEN ${isShort} OR ${text} = ${expr} OR ${roundTrips} THEN ${value} END`;
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
-  const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
+  const integerValue = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
   const isLong = matchesSql(expr, LONG_PATTERN);
-  return `CASE WHEN ${matchesSql(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${isLong} THEN ${integer} END`;
+  return `CASE WHEN ${matchesSql(expr, DOUBLE_PATTERN)} THEN ${dottedValue} WHEN ${isLong} THEN ${integerValue} END`;
 }
 
 /** SQL of the significant digits of a number's text. */
