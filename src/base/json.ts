@@ -20,7 +20,7 @@ export function parseJsonOfKind<T>(isKind: (value: unknown) => value is T, text:
   return isKind(value) ? value : undefined;
 }
 
-/** Parses a text from outside as a JSON object; an object without keys for any other text. */
+/** Parses a text from outside, perhaps with a byte order mark, as a JSON object; `{}` for any other text. */
 export const parseJsonObject = (text: string): JsonObject =>
   parseJsonOfKind(isObject, text.replace(/^\uFEFF/, '')) ?? {};
 

@@ -1,4 +1,5 @@
-// Parts of SQL in DuckDB's dialect. A function whose name ends in `Sql` gives SQL, here and everywhere.
+// Parts of SQL in DuckDB's dialect. A function whose name ends in `Sql` gives SQL, here and everywhere;
+// so do those that quote: `literal`, `identifier`, `pathLiteral`.
 
 /** Quotes a text as a literal; U+0000, which would end the statement, is written as a function call. */
 export function literal(text: string): string {

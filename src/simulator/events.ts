@@ -87,19 +87,8 @@ export function* eventsOf(day: Day, perDay: number, serviceId: string): Generato
     const sentAt = receivedAt - drawNumber(random, longestDelay);
     const rowCount = 1 + drawNumber(random, Math.max(1, maxItems));
     const occurredAt = sentAt - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500);
-    yield {
-      day,
-      dayHash,
-      index,
-      hash,
-      eventName,
-      user,
-      serviceId,
-      rowCount,
-      receivedAt,
-      sentAt,
-      occurredAt,
-    };
+    const times = { receivedAt, sentAt, occurredAt };
+    yield { day, dayHash, index, hash, eventName, user, serviceId, rowCount, ...times };
   }
 }
 

@@ -9,7 +9,6 @@ export class SimulatedService {
   readonly clock: Clock;
   readonly dataset: Dataset;
   readonly #counts = { export: 0, profiles: 0, delete: 0 };
-  /** The hour of the limit begins with the first export or answer after the last one. */
   #hourStart = 0;
   #exportsInHour = 0;
 
@@ -37,6 +36,7 @@ export class SimulatedService {
     };
   }
 
+  /** Exports that the hour has left. If it is over, the next one begins with this call. */
   #remainingExports(): number {
     const now = this.clock.now();
     if (now >= this.#hourStart + HOUR_MS) {
