@@ -5,24 +5,8 @@ import type { ScannerOptions, Suppression } from '../cells/columns/scanner.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { ExportFilters } from '../service/export/export-service.ts';
 
-/** The settings that decide which days are exported, what of them, and what happens to their columns. */
-export type ExportSettings = Pick<
-  SourceConfig,
-  | keyof ExportFilters
-  | 'serviceId'
-  | 'startDate'
-  | 'endDate'
-  | 'timezone'
-  | 'lookbackDays'
-  | 'settleHours'
-  | 'toDateInclusive'
-  | 'historyDays'
-  | 'onGap'
-  | 'userProfiles'
-  | 'columnsDrop'
-  | 'columnsHash'
-  | 'hashKey'
->;
+/** The configuration of the source, without its access to the service: a day from a file needs none. */
+export type ExportSettings = Omit<SourceConfig, 'baseUrl' | 'exportToken'>;
 
 export function editsOf(settings: Pick<ExportSettings, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
   const { columnsDrop, columnsHash, hashKey } = settings;

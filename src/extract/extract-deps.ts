@@ -8,7 +8,6 @@ import { ObservedService } from './observed-service.ts';
 
 export interface ExtractDeps extends Omit<Runtime, 'env'> {
   readonly service: Readonly<ObservedService>;
-  readonly maxConcurrentExports: number;
   /** Folder under which the folder of the run is made. */
   readonly spoolDir: string;
   readonly scannerOptions: ScannerOptions;
@@ -20,13 +19,11 @@ export function extractDeps(
   runtime: Runtime,
   suppression?: Suppression,
 ): ExtractDeps {
-  // A connector has no key for it.
-  const { spoolDir = tmpdir(), maxConcurrentExports } = config;
   return {
     ...runtime,
     service: new ObservedService(service, config, runtime),
-    maxConcurrentExports,
-    spoolDir,
+    // The configuration of a connector has no such key.
+    spoolDir: config.spoolDir ?? tmpdir(),
     scannerOptions: scannerOptionsOf(config, suppression),
   };
 }

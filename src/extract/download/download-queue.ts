@@ -39,8 +39,8 @@ export class DownloadQueue {
   }
 
   /**
-   * The results in the order of days; at most `maxConcurrentExports` days are downloaded ahead. Throws a failure that
-   * ends the run when the turn of its day comes.
+   * The results in the order of days; beside the days of `#sendFirst` at most `maxConcurrentExports` are downloaded
+   * ahead. Throws a failure that ends the run when the turn of its day comes.
    */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
     await this.#sendFirst();
@@ -92,7 +92,8 @@ export class DownloadQueue {
   }
 
   #startFrom(i: number): void {
-    for (const day of this.#days.slice(i, i + this.#deps.maxConcurrentExports)) this.#download(day);
+    const { maxConcurrentExports } = this.#deps.settings;
+    for (const day of this.#days.slice(i, i + maxConcurrentExports)) this.#download(day);
   }
 
   /** The result of a day, whose download begins unless it has. */

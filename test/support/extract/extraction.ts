@@ -106,6 +106,7 @@ class FakeTarget {
   }
 }
 
+const MOST_AT_ONCE = 3;
 export const SETTINGS: ExportSettings = {
   serviceId: 'svc',
   events: [],
@@ -124,6 +125,11 @@ export const SETTINGS: ExportSettings = {
   historyDays: 30,
   onGap: 'fail',
   userProfiles: false,
+  maxConcurrentExports: MOST_AT_ONCE,
+  columnTypes: new Map(),
+  schemaMode: 'evolve',
+  suppressionFile: undefined,
+  suppressionKey: undefined,
 };
 
 export const planFor = (
@@ -135,7 +141,6 @@ export const planFor = (
 
 /** The share of a pause of the policy that is waited for (full jitter). */
 const JITTER = 0.5;
-const MOST_AT_ONCE = 3;
 
 interface ExportBody {
   readonly from_date: Day;
@@ -245,7 +250,6 @@ export class Fixture {
       logger,
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
-      maxConcurrentExports: MOST_AT_ONCE,
     };
   }
 

@@ -34,7 +34,6 @@ describe('the snapshot of user profiles', () => {
     const load = new Load({
       ...runtime,
       service: new ObservedService(service, settings, runtime),
-      maxConcurrentExports: 5,
       scannerOptions: scannerOptionsOf(settings),
     });
     const sink = await place.open({ loadsProfiles: true });
