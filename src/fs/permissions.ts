@@ -57,13 +57,13 @@ export function isProtected(
   if (user === undefined) return true;
   if (user !== 0 && isForeignOwner(uid)) return false;
   if ((mode & refusedBits) === 0) return true;
-  if (probeModes(probeFolder)) return false;
+  if (keepsModes(probeFolder)) return false;
   firstFolderWithoutModes ??= resolve(probeFolder);
   return true;
 }
 
-/** Makes a new file in a folder for this user alone, and removes it. True if the file system has kept its mode. */
-function probeModes(folder: string): boolean {
+/** True if a folder keeps the mode of a new file for this user alone, which is removed again. */
+function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   try {
     writeFileSync(probe, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });

@@ -56,12 +56,12 @@ class S3Storage implements Storage {
     });
   }
 
-  readRange(path: string, from: number, to: number): Promise<Buffer> {
+  readRange(path: string, from: number, until: number): Promise<Buffer> {
     return this.#retryRead(async () => {
-      const object = await this.#get(path, { Range: `bytes=${from}-${to - 1}` });
+      const object = await this.#get(path, { Range: `bytes=${from}-${until - 1}` });
       if (object === undefined) throw this.#goneError(path);
       const bytes = s3StatusOf(object) === S3_STATUS.partial ? await object.Body?.transformToByteArray() : undefined;
-      if (bytes?.length === to - from) return Buffer.from(bytes);
+      if (bytes?.length === until - from) return Buffer.from(bytes);
       throw configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
     });
   }
