@@ -77,7 +77,7 @@ class FilesSink implements Sink {
     try {
       if (version.isLoaded && !signal.aborted) {
         warnOfDamage(this.#place, version);
-        await this.#place.format.tidy(this.#place, version);
+        await this.#place.format.tidy?.(this.#place, version);
       }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;

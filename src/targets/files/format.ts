@@ -46,10 +46,10 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: OpenPlace<S>, version: V, run: RunRecord): Promise<void>;
-  /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
-  erase(place: OpenPlace<S>, version: V): Promise<void>;
-  /** Called at the end of a load: removes what no reader needs any more. */
-  tidy(place: OpenPlace<S>, version: V): Promise<void>;
+  /** Removes, after the commit of a purge, every byte that is no longer part of the tables. Absent if there is none. */
+  erase?(place: OpenPlace<S>, version: V): Promise<void>;
+  /** Removes, at the end of a load, what no reader needs any more. Absent if a commit leaves nothing. */
+  tidy?(place: OpenPlace<S>, version: V): Promise<void>;
   /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
   foreignFiles(
     place: OpenPlace<S>,

@@ -90,7 +90,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
 async function eraseBytes(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
   const { signal, address } = place.options;
   try {
-    await place.format.erase(place, version);
+    await place.format.erase?.(place, version);
     return [];
   } catch (thrown) {
     signal.throwIfAborted();

@@ -47,10 +47,6 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     });
   },
 
-  // A commit leaves nothing that is no longer part of the tables.
-  erase: async () => {},
-  tidy: async () => {},
-
   async foreignFiles({ storage }, version) {
     const foreignFilesIn = async ({ name }: Table) => {
       const isOwnTable = name === EVENTS.name || hasProfiles(version);
