@@ -48,8 +48,7 @@ export async function checkService(
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? noDataInBody(answer.bytes, host) : answer;
     });
-  const conclude = (noData: NoData | undefined) =>
-    verdictOn(noData, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
+  const verdict = (noData: NoData | undefined) => verdictOn(noData, service, quotaReport, clock.now());
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
@@ -59,14 +58,14 @@ export async function checkService(
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
       const noData = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (!mayBeDueToEvent(noData)) return conclude(noData);
+      if (!mayBeDueToEvent(noData)) return verdict(noData);
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
-      return conclude(await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
+      return verdict(await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
     });
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return conclude(error.noData);
+    if (error instanceof InterruptedExport) return verdict(error.noData);
     if (error instanceof UserError) {
       const { kind, message } = error;
       return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport };
@@ -104,18 +103,16 @@ async function noDataInBody(bytes: ExportBody['bytes'], host: string): Promise<N
   }
 }
 
-interface VerdictContext {
-  readonly host: string;
-  readonly serviceId: string;
-  readonly quotaReport: QuotaReport;
-  /** The instant of the answer (ms since 1970). */
-  readonly now: number;
-}
-
-/** What an answer without data says, or an export of events. */
-function verdictOn(noData: NoData | undefined, { host, serviceId, quotaReport, now }: VerdictContext): CheckVerdict {
-  const verdict = (verdictKind: CheckVerdict['kind'], message: string) => {
-    return { kind: verdictKind, code: noData?.code ?? 'ok', message, quotaReport };
+/** What an answer without data says, or an export of events. It came at `now` (ms since 1970). */
+function verdictOn(
+  noData: NoData | undefined,
+  { baseUrl, serviceId }: Pick<SourceConfig, 'baseUrl' | 'serviceId'>,
+  quotaReport: QuotaReport,
+  now: number,
+): CheckVerdict {
+  const { host } = new URL(baseUrl);
+  const verdict = (kind: CheckVerdict['kind'], message: string) => {
+    return { kind, code: noData?.code ?? 'ok', message, quotaReport };
   };
   if (noData === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
   const { kind, code, clause } = noData;

@@ -14,14 +14,14 @@ import type { AirbyteStream } from '../protocol/messages.ts';
 import { discoveredProperties, type Property } from '../records/properties.ts';
 import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
 
-/** Who configures a connection waits for its schema: longest wait for the quota, and for all profiles (ms). */
-const MAX_WAIT_MS = 30_000;
+/** Longest waits for the quota and for all profiles (ms): who configures a connection waits for its schema. */
+const MAX_QUOTA_WAIT_MS = 30_000;
 const MAX_PROFILES_MS = 120_000;
 
 /** The verb `discover`: the streams with their schemas. Costs two exports, and one more with user profiles. */
 export const discover: Verb = async (context) => {
   const config = readConfig(parseSourceConfig, context);
-  const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
+  const service = openExportClient(config, context, { maxWaitMs: MAX_QUOTA_WAIT_MS });
   try {
     const deps = extractDeps(config, service, context);
     const zone = zoneOf(config.timezone);

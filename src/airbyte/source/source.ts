@@ -1,6 +1,7 @@
-// This folder: the Airbyte source. `read.ts` opens the service, and reads the profiles, then the days. A stream is a
-// `ConfiguredStream` in the catalog. `stream-plans.ts` decides its days from its saved state. While it is read, an
-// `EventStream` has its days and its cursor, and a `StreamOutput` tells the platform of it.
+// This folder: the Airbyte source. `check.ts`, `discover.ts` and `read.ts` are its verbs. `read.ts` reads the profiles,
+// then the days; meanwhile `heartbeat.ts` gives signs of life. A stream is a `ConfiguredStream` in the catalog.
+// `stream-plans.ts` decides its days from its saved state. While it is read, an `EventStream` has its days and its
+// cursor, and a `StreamOutput` tells the platform of it.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import type { Connector, Verb } from '../protocol/connector.ts';
