@@ -18,8 +18,8 @@ import type { ColumnForms } from '../../table/column-plan.ts';
 import { rescueKey, type StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
-/** The SQL that turns the cells of one column of some files into values. */
-export interface CellSql {
+/** How the cells of one column of some files are read. */
+export interface ColumnReading {
   /** The type as which `read_csv` itself reads the cells; absent: as texts. */
   readonly readerType?: DuckDbType;
   /** The column's name in the table, with SQL of the value in its type; absent without values in the table. */
@@ -29,7 +29,7 @@ export interface CellSql {
 }
 
 /**
- * The SQL for a column that is read as `expr`. `needsText`: other SQL needs its texts. Examples with `c0`:
+ * How a column that the reader names `expr` is read. `needsText`: other SQL needs its texts. Examples with `c0`:
  *
  *     type     cells     value                                        goes to `_rescued`
  *     null     5                                                      every filled cell
@@ -38,12 +38,12 @@ export interface CellSql {
  *     string   5         CAST(c0 AS VARCHAR) of such a BIGINT
  *     string   5, null   CASE WHEN c0 = 'null' THEN 'null' ELSE … END
  */
-export function typedCellSql(
+export function readingOf(
   column: StoredColumn,
   { forms, hasAbsentNull }: ColumnForms,
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
-): CellSql {
+): ColumnReading {
   const { name, type } = column;
   if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return {};
   const memberName = literal(`${JSON.stringify(rescueKey(column))}:`);
@@ -81,8 +81,8 @@ export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | unde
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
-export function rescuedSql(cells: readonly CellSql[]): string {
-  const rescues = cells.flatMap((cell) => cell.rescue ?? []);
+export function rescuedSql(readings: readonly ColumnReading[]): string {
+  const rescues = readings.flatMap(({ rescue }) => rescue ?? []);
   if (rescues.length === 0) return 'CAST(NULL AS VARCHAR)';
   const isRescuedSql = anyOfSql(rescues.map(({ condition }) => condition));
   const membersSql = rescues.map(({ member }) => member).join(', ');

@@ -16,13 +16,13 @@ import { castToTypeSql, dateSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
 import {
-  type CellSql,
+  type ColumnReading,
   cellTypeOf,
   PATH_COLUMN,
   readCsvSql,
   readerColumn,
+  readingOf,
   rescuedSql,
-  typedCellSql,
 } from './csv-sql.ts';
 
 /** The query of the typed rows of some files. */
@@ -98,25 +98,25 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns }: BatchInpu
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
   const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
-  const cells = header.map(({ key }, index): CellSql => {
+  const columnReadings = header.map(({ key }, index): ColumnReading => {
     const column = columnsByKey.get(key);
     if (column === undefined) return {};
     // Hashes, and the key, are made of texts.
     const needsText = !everyRowHasId || index === idIndex;
-    return typedCellSql(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText });
+    return readingOf(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText });
   });
-  const values = cells.flatMap(({ value }) => value ?? []);
+  const values = columnReadings.flatMap(({ value }) => value ?? []);
   const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
     event_date: perDaySql(files, ({ day }) => dateSql(day)),
-    _rescued: rescuedSql(cells),
+    _rescued: rescuedSql(columnReadings),
     _loaded_at: perDaySql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
   const select = [
     ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
     ...values.map(({ name, sql }) => `${sql} AS ${identifier(name)}`),
   ];
-  const readerTypes = cells.map(({ readerType = 'VARCHAR' }) => readerType);
+  const readerTypes = columnReadings.map(({ readerType = 'VARCHAR' }) => readerType);
   return {
     sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
     filledColumns: new Set(values.map(({ name }) => name)),
