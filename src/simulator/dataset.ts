@@ -72,7 +72,7 @@ export class Dataset {
 /** The text of a cell; empty if the row has no such value. */
 export function cellText({ seed, eventNames, share, dayShare, isPerItem, draw }: Column, row: EventRow): string {
   if (eventNames !== undefined && !eventNames.includes(row.eventName)) return '';
-  if (dayShare < 1 && seededRandom(row.dayHash, seed)() >= dayShare) return '';
+  if (dayShare < 1 && seededRandom(row.daySeed, seed)() >= dayShare) return '';
   const random = seededRandom(isPerItem ? mix(row.hash, row.item + 1) : row.hash, seed);
   return random() < share ? draw(row, random) : '';
 }

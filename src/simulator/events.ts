@@ -45,7 +45,7 @@ export const ITEM_EVENTS = EVENT_KINDS.flatMap(({ name, maxItems }) => (maxItems
 export interface EventRow {
   readonly day: Day;
   /** Seed of what is the same for all events of the day. */
-  readonly dayHash: number;
+  readonly daySeed: number;
   /** Position among the events of the day, in the order of their arrival. */
   readonly index: number;
   /** Differs from that of every other event of the day. */
@@ -65,17 +65,17 @@ export interface EventRow {
 /** The number of events of a day: one tenth more or less than `perDay`, and a tenth more at the weekend. */
 function eventCount(day: Day, perDay: number): number {
   const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
-  return Math.round(perDay * (0.9 + 0.2 * seededRandom(dayHashOf(day), 0)() + (isWeekend ? 0.1 : 0)));
+  return Math.round(perDay * (0.9 + 0.2 * seededRandom(daySeedOf(day), 0)() + (isWeekend ? 0.1 : 0)));
 }
 
-const dayHashOf = (day: Day): number => mix(startOf(day) / DAY_MS, 0);
+const daySeedOf = (day: Day): number => mix(startOf(day) / DAY_MS, 0);
 
 /** The events of a day, about `perDay` of them, in the order of their arrival. */
 export function* eventsOf(day: Day, perDay: number, serviceId: string): Generator<Omit<EventRow, 'item'>> {
   const count = eventCount(day, perDay);
-  const dayHash = dayHashOf(day);
+  const daySeed = daySeedOf(day);
   for (let index = 0; index < count; index++) {
-    const hash = mix(dayHash, index);
+    const hash = mix(daySeed, index);
     const random = seededRandom(hash, 0);
     const { name: eventName, maxItems } = drawFrom(random, WEIGHTED_KINDS);
     // Some users have far more events than others.
@@ -88,7 +88,7 @@ export function* eventsOf(day: Day, perDay: number, serviceId: string): Generato
     const rowCount = 1 + drawNumber(random, Math.max(1, maxItems));
     const occurredAt = sentAt - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500);
     const times = { receivedAt, sentAt, occurredAt };
-    yield { day, dayHash, index, hash, eventName, user, serviceId, rowCount, ...times };
+    yield { day, daySeed, index, hash, eventName, user, serviceId, rowCount, ...times };
   }
 }
 
