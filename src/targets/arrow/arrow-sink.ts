@@ -20,7 +20,6 @@ import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.ts';
-import type { ColumnSettings } from '../../table/column-type.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
@@ -60,8 +59,8 @@ async function writeArrow(
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
-        const plan = await planStream(days, folder.path, options);
-        const dayFiles = writeDayFiles(plan.days, { ...plan, engine, folder });
+        const { days: plannedDays, ...plan } = await planStream(days, folder.path, options);
+        const dayFiles = writeDayFiles(plannedDays, { ...plan, engine, folder });
         await sendDays(dayFiles, typedColumns(plan.columns), output, options, onSent);
       } finally {
         await engine.close();
@@ -87,23 +86,37 @@ async function withOutput(
 ): Promise<void> {
   if (typeof out !== 'string') return write(out);
   const file = replaceablePath(out);
-  const path = file === undefined ? out : await unfinishedPathOf(file, clock.now());
-  const output = createWriteStream(path, file === undefined ? {} : { flags: 'wx', mode: PRIVATE_FILE_MODE });
+  if (file === undefined) {
+    const output = createWriteStream(out);
+    // A pipe opens once somebody reads it.
+    return writeAndClose(output, abortable(once(output, 'open'), signal), write);
+  }
+  const path = await unfinishedPathOf(file, clock.now());
+  try {
+    const output = createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE_MODE });
+    await writeAndClose(output, once(output, 'open'), write);
+    await replaceFileFrom(file, path);
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+async function writeAndClose(
+  output: Writable,
+  opened: Promise<unknown>,
+  write: (output: Writable) => Promise<void>,
+): Promise<void> {
   const closed = once(output, 'close');
   closed.catch(() => undefined);
   try {
-    const opened = once(output, 'open');
-    // A pipe opens once somebody reads it.
-    await (file === undefined ? abortable(opened, signal) : opened);
+    await opened;
     await write(output);
     // The reader of a pipe has left.
     if (output.destroyed) return;
     output.end();
     await closed;
-    if (file !== undefined) await replaceFileFrom(file, path);
   } finally {
     output.destroy();
-    if (file !== undefined) await rm(path, { force: true });
   }
 }
 
@@ -128,13 +141,8 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     const columns = pinnedColumns(columnSettings);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
     const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
-    const frozenSettings: ColumnSettings = {
-      ...columnSettings,
-      schemaMode: 'freeze',
-      columnTypes: new Map(),
-      pinnedTypes,
-    };
-    return { days, columns, columnSettings: frozenSettings };
+    const frozen = { schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
+    return { days, columns, columnSettings: { ...columnSettings, ...frozen } };
   }
   const waitingDays: CheckedDay[] = [];
   let columns = EVENTS.initialColumns;
@@ -172,10 +180,10 @@ async function sendDays(
         await stream.write(batch.messages);
         rows += batch.rows;
       }
-      const sentDays = [download.receipt.day];
+      const { day } = download.receipt;
       const columnsAdded = daysTaken === 0 ? columns.map(({ name }) => name) : [];
-      const counts = { rowsWritten: rows, rowsGained: rows, rescuedCells, columnsAdded };
-      onSent(download, { ...NOTHING_STORED, daysWritten: sentDays, daysChanged: sentDays, ...counts });
+      const counts = { rowsWritten: rows, rowsGained: rows, rescuedCells };
+      onSent(download, { ...NOTHING_STORED, daysWritten: [day], daysChanged: [day], columnsAdded, ...counts });
       daysTaken++;
     }
     await stream.end();
