@@ -63,12 +63,12 @@ export class DiskStorage implements Storage {
     });
   }
 
-  putFile(file: string, path: string): Promise<void> {
+  putFile(localPath: string, path: string): Promise<void> {
     return this.#writing(async () => {
       const { fullPath, mode } = await this.#prepareFile(path);
-      setMode(file, mode);
-      giveToFolderOwner(file, dirname(fullPath));
-      await replaceFileFrom(fullPath, file);
+      setMode(localPath, mode);
+      giveToFolderOwner(localPath, dirname(fullPath));
+      await replaceFileFrom(fullPath, localPath);
     });
   }
 

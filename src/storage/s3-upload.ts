@@ -13,14 +13,14 @@ const PART_CONCURRENCY = 2;
 const MAX_PARTS = 10_000;
 
 /** Uploads a local file atomically: nothing of an incomplete upload is visible. */
-export async function upload(access: BucketAccess, key: string, path: string): Promise<void> {
+export async function upload(access: BucketAccess, key: string, localPath: string): Promise<void> {
   const { client, bucket, sendOptions } = access;
-  const { size } = await stat(path);
-  if (size > PART_BYTES) return uploadParts(access, key, path, size);
-  await client.putObject({ Bucket: bucket, Key: key, Body: await readFile(path) }, sendOptions);
+  const { size } = await stat(localPath);
+  if (size > PART_BYTES) return uploadParts(access, key, localPath, size);
+  await client.putObject({ Bucket: bucket, Key: key, Body: await readFile(localPath) }, sendOptions);
 }
 
-async function uploadParts(access: BucketAccess, key: string, path: string, size: number): Promise<void> {
+async function uploadParts(access: BucketAccess, key: string, localPath: string, size: number): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const object = { Bucket: bucket, Key: key };
   const { UploadId } = await client.createMultipartUpload(object, sendOptions);
@@ -28,7 +28,7 @@ async function uploadParts(access: BucketAccess, key: string, path: string, size
   const sendPart = async (offset: number): Promise<CompletedPart> => {
     const PartNumber = offset / partBytes + 1;
     // Not as a stream, which could not be sent again.
-    const Body = await buffer(createReadStream(path, { start: offset, end: offset + partBytes - 1 }));
+    const Body = await buffer(createReadStream(localPath, { start: offset, end: offset + partBytes - 1 }));
     const part = { ...object, UploadId, PartNumber, Body };
     const { ETag, ChecksumCRC32 } = await client.uploadPart(part, sendOptions);
     return { ETag, PartNumber, ChecksumCRC32 };

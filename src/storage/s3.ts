@@ -115,22 +115,22 @@ class S3Storage implements Storage {
     });
   }
 
-  putFile(file: string, path: string): Promise<void> {
+  putFile(localPath: string, path: string): Promise<void> {
     return this.#withStoreErrors(async () => {
-      await upload(this.#access, this.#key(path), file);
-      await rm(file, { force: true });
+      await upload(this.#access, this.#key(path), localPath);
+      await rm(localPath, { force: true });
     });
   }
 
-  localFile(path: string, copy: string): Promise<string> {
+  localFile(path: string, copyPath: string): Promise<string> {
     return this.#retryRead(async () => {
-      await rm(copy, { force: true });
-      await makeFolders(dirname(copy));
+      await rm(copyPath, { force: true });
+      await makeFolders(dirname(copyPath));
       const object = await this.#get(path);
       if (object === undefined) throw this.#goneError(path);
-      const file = createWriteStream(copy, { flags: 'wx', mode: PRIVATE_FILE_MODE });
+      const file = createWriteStream(copyPath, { flags: 'wx', mode: PRIVATE_FILE_MODE });
       await pipeline(object.Body as Readable, file, { signal: this.#signal });
-      return copy;
+      return copyPath;
     });
   }
 

@@ -38,12 +38,12 @@ export interface Storage {
   /** Creates or replaces an object, also once the run was stopped: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
   /** Moves a local file, on a disk one of `workFolder`, to a path. Readers see the old object or the new one. */
-  putFile(file: string, path: string): Promise<void>;
+  putFile(localPath: string, path: string): Promise<void>;
   /**
-   * Gives a local file with an object, only to be read. On a disk it is the object itself, else `copy`, a free path.
+   * Gives a local file with an object, only to be read. On a disk it is the object itself, else at `copyPath`.
    * If the object is gone, a bucket throws a transient failure: another run has removed it.
    */
-  localFile(path: string, copy: string): Promise<string>;
+  localFile(path: string, copyPath: string): Promise<string>;
   /** Removes objects; missing objects are no failure. */
   remove(paths: readonly string[]): Promise<void>;
   /**

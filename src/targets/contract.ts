@@ -24,8 +24,8 @@ export interface Target {
   /** True if a place on this disk has the form of those of this target, loaded or not. */
   isAt(path: string): boolean;
   /**
-   * Opens a place for loading, before the first request of a run; creates it if there is none. Throws a configuration
-   * failure for a place of another program, and for another time zone than the stored one.
+   * Opens a place for loading, before the first request of a run. A missing one is made then, or by the first commit.
+   * Throws a configuration failure for a place of another program, and for another time zone than the stored one.
    */
   open(options: OpenOptions): Promise<Sink | StreamSink>;
 }
