@@ -62,8 +62,7 @@ export async function loadDayFromFile<T>(
     const { rows } = checkedDay.receipt;
     const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
     if (rows < rowsBefore)
-      throw fileError(
-        fileToLoad,
+      throw fileErrorOf(fileToLoad)(
         `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}: the stored rows stay.`,
       );
     return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, rewrites: true });
@@ -72,8 +71,11 @@ export async function loadDayFromFile<T>(
   }
 }
 
-const fileError = ({ file, day }: Pick<FileToLoad, 'file' | 'day'>, message: string, cause?: unknown) =>
-  configError(message, { cause, where: { file, day } });
+/** Makes failures of this file. */
+const fileErrorOf =
+  ({ file, day }: FileToLoad) =>
+  (message: string, cause?: unknown) =>
+    configError(message, { cause, where: { file, day } });
 
 function checkNeedsFile({ day, storedReceipt, settings }: FileToLoad, now: number): void {
   const isLoaded = storedReceipt?.is_over === true && storedReceipt.pruned !== true;
@@ -83,46 +85,39 @@ function checkNeedsFile({ day, storedReceipt, settings }: FileToLoad, now: numbe
 }
 
 /** The last change of the file (ms since 1970). Throws if the day was not over by then. */
-async function lastChangeOf({ file, day }: FileToLoad, now: number): Promise<number> {
+async function lastChangeOf(fileToLoad: FileToLoad, now: number): Promise<number> {
+  const { file, day } = fileToLoad;
+  const fileError = fileErrorOf(fileToLoad);
   const { mtimeMs } = await stat(file).catch((error: unknown) => {
-    throw fileError({ file, day }, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
+    throw fileError(`${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
-  if (mtimeMs > now)
-    throw fileError({ file, day }, `${file} was changed in the future: set its time, or the clock, right.`);
+  if (mtimeMs > now) throw fileError(`${file} was changed in the future: set its time, or the clock, right.`);
   if (day <= lastDayOver(mtimeMs)) return mtimeMs;
   const changedAt = new Date(mtimeMs).toISOString().slice(0, 16);
-  throw fileError(
-    { file, day },
-    `${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`,
-  );
+  throw fileError(`${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`);
 }
 
 async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: AbortSignal): Promise<SpooledBody> {
   const { file, day, settings, state, suppression } = fileToLoad;
+  const fileError = fileErrorOf(fileToLoad);
   const scannerOptions = scannerOptionsOf(settings, suppression);
   const output = await openSpoolOutput(spool);
   // Opened last: it may fail at once, and a failure that comes before its reader ends the process.
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const copy = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw fileError(fileToLoad, `${file} is no whole export: ${error.clause}.`);
-    if (error instanceof UnusableCsv) throw fileError(fileToLoad, `${file} has ${error.mismatch}: convert it first.`);
+    if (error instanceof MalformedCsv) throw fileError(`${file} is no whole export: ${error.clause}.`);
+    if (error instanceof UnusableCsv) throw fileError(`${file} has ${error.mismatch}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw fileError(fileToLoad, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
+    throw fileError(`${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
   const { hasFinalNewline, columns, rows, suppressed } = copy.scan;
   if (!hasFinalNewline && state?.final_newline !== false)
-    throw fileError(
-      fileToLoad,
-      `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`,
-    );
+    throw fileError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
   if (rows + suppressed === 0)
-    throw fileError(fileToLoad, `${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
+    throw fileError(`${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
   if (columns.some((column) => isAbout(day, column))) return copy;
-  throw fileError(
-    fileToLoad,
-    `${file} has no system column whose first and last time are of ${day}: is it of another day?`,
-  );
+  throw fileError(`${file} has no system column whose first and last time are of ${day}: is it of another day?`);
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */
