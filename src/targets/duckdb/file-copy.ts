@@ -6,7 +6,7 @@ import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
-import { diskError } from '../../fs/disk-failure.ts';
+import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
@@ -49,32 +49,29 @@ export async function withCopy<T>(options: PlaceOptions, work: (fileAndCopy: Fil
   checkExists(file);
   const copyPath = copyPathOf(realOrGivenPath(file));
   const lock = { subject: `the file ${file}`, waitMs, clock, signal };
-  try {
-    return await withLockFile(`${copyPath}.lock`, lock, async (checkHeld) => {
-      const state = await withLoadedFile(options, 'write', async (engine, loadedState) => {
-        await engine.emptyWal();
-        return loadedState;
-      });
-      try {
-        return await withEngine(file, 'read_to_copy', options, async (engine) => {
-          // From here on writers cannot open the file.
-          if (existsSync(`${engine.file}.wal`)) {
-            throw transientError(`Another program has just written to ${file}: run again.`);
-          }
-          removeDatabase(copyPath);
-          await removeTemporaries(engine.file);
-          await copyDatabase(engine, state, copyPath);
-          signal.throwIfAborted();
-          checkHeld();
-          return work({ engine, state, copyPath });
-        });
-      } finally {
-        removeDatabase(copyPath);
-      }
+  const copying = withLockFile(`${copyPath}.lock`, lock, async (checkHeld) => {
+    const state = await withLoadedFile(options, 'write', async (engine, loadedState) => {
+      await engine.emptyWal();
+      return loadedState;
     });
-  } catch (error) {
-    throw diskError(error, { path: file, consequence: 'the file was not written anew' });
-  }
+    try {
+      return await withEngine(file, 'read_to_copy', options, async (engine) => {
+        // From here on writers cannot open the file.
+        if (existsSync(`${engine.file}.wal`)) {
+          throw transientError(`Another program has just written to ${file}: run again.`);
+        }
+        removeDatabase(copyPath);
+        await removeTemporaries(engine.file);
+        await copyDatabase(engine, state, copyPath);
+        signal.throwIfAborted();
+        checkHeld();
+        return work({ engine, state, copyPath });
+      });
+    } finally {
+      removeDatabase(copyPath);
+    }
+  });
+  return withDiskErrors({ path: file, consequence: 'the file was not written anew' }, copying);
 }
 
 /**
