@@ -25,7 +25,7 @@ const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.guard, EXIT.l
 export const severityOf = (exitCode: ExitCode): number => SEVERITY.indexOf(exitCode);
 
 /** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
-export interface Coordinates {
+export interface FailurePosition {
   /** The day of an export. Logs have it under the same name. */
   readonly day?: string;
   readonly attempt?: number;
@@ -38,7 +38,7 @@ export interface Coordinates {
 export interface ErrorDetails {
   /** For maintainers; never a secret or a cell's text. */
   readonly detail?: string;
-  readonly where?: Coordinates;
+  readonly where?: FailurePosition;
   readonly exitCode?: ExitCode;
   readonly cause?: unknown;
   /** The message for who has a platform and no command line, where `message` names a command or an option. */
@@ -50,7 +50,7 @@ export class UserError extends Error {
   override readonly name: string = 'UserError';
   readonly kind: ErrorKind;
   readonly detail: string;
-  readonly where: Coordinates;
+  readonly where: FailurePosition;
   readonly exitCode: ExitCode;
   readonly platformMessage: string;
 

@@ -26,8 +26,8 @@ const TABLE_REFUSED = /^(Binder|Catalog|Constraint|Dependency|Missing Extension|
 
 interface Failure {
   readonly patterns: readonly RegExp[];
-  /** `sentence`: the first line of the text, without its class. */
-  readonly toUserError: (place: string, sentence: string) => UserError;
+  /** `sentence`: the first line of the text, without its class. The others: as `engineError` has them. */
+  readonly toUserError: (place: string, sentence: string, onDisk: string) => UserError;
 }
 
 /** What texts of DuckDB mean. The first failure counts of which a pattern matches. */
@@ -46,7 +46,7 @@ const FAILURES = {
         /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
       ),
     ],
-    toUserError: (onDisk) =>
+    toUserError: (_place, _sentence, onDisk) =>
       transientError(`The disk of ${onDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
   diskFailed: {
@@ -125,7 +125,7 @@ const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
  */
 export function engineError(thrown: unknown, place: string, onDisk: string = place): UserError {
   if (thrown instanceof UserError) return thrown;
-  const subject = isDiskFull(thrown) || isFailure(thrown, 'diskFull') ? onDisk : place;
+  const subject = isDiskFull(thrown) ? onDisk : place;
   const disk = diskError(thrown, { path: place, subject, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   // DuckDB and the system throw plain errors.
@@ -138,7 +138,7 @@ export function engineError(thrown: unknown, place: string, onDisk: string = pla
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
   const [, failure] = findFailure(text) ?? [];
-  if (failure !== undefined) return failure.toUserError(subject, sentence);
+  if (failure !== undefined) return failure.toUserError(place, sentence, onDisk);
   const refusal = `DuckDB refused a statement on ${place} (${errorClassOf(text)}): please report it.`;
   return systemError(refusal, { detail: withoutCells(text), where: { file: place } });
 }

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { type Coordinates, UserError } from '../../base/errors.ts';
+import { type FailurePosition, UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { QuotaReport } from '../../http/quota-report.ts';
@@ -40,7 +40,7 @@ export interface NoData {
   /** Undefined if no answer came, or no whole body. */
   readonly status?: number | undefined;
   /** Row and byte of a body that came to its end and is broken. */
-  readonly where?: Coordinates | undefined;
+  readonly where?: FailurePosition | undefined;
 }
 
 export type ExportAnswer = (ExportBody | NoData) & {
