@@ -35,9 +35,5 @@ export function profileOf(user: number): Readonly<Record<string, string>> {
     const random = seededRandom(user, hashText(name));
     return [name, random() < share ? draw(random) : ''];
   });
-  return {
-    df_unified_id: unifiedId(user),
-    df_external_id: memberNumber(user),
-    ...Object.fromEntries(attributes),
-  };
+  return { df_unified_id: unifiedId(user), df_external_id: memberNumber(user), ...Object.fromEntries(attributes) };
 }

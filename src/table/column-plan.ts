@@ -90,11 +90,8 @@ function scannedDay({ receipt: { day }, files }: CheckedDay): ScannedDay {
   const scans = new Map<string, ScannedColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
     const { forms, firstCells } = scans.get(column.key) ?? NO_CELLS;
-    scans.set(column.key, {
-      ...column,
-      forms: forms | column.forms,
-      firstCells: [...firstCells, ...column.firstCells],
-    });
+    const union = { forms: forms | column.forms, firstCells: [...firstCells, ...column.firstCells] };
+    scans.set(column.key, { ...column, ...union });
   }
   return { day, scans };
 }
@@ -146,15 +143,16 @@ function changeOf(
 ): PlannedChange | undefined {
   const { source: sourceName, name, type: toType, firstShape } = column;
   if (toType === null) return undefined;
-  if (fromType === null) return { name, sourceName, change: 'added', fromType, toType, day, shape: firstShape };
+  const common = { name, sourceName, fromType, toType, day };
+  if (fromType === null) return { ...common, change: 'added', shape: firstShape };
   const scan = scans.get(columnKey(column));
   if (toType !== fromType) {
     const codec = codecOf(fromType, zoneOf(timezone));
     const misfit = scan?.firstCells.find(({ forms }) => !fits(codec, forms));
-    return { name, sourceName, change: 'widened', fromType, toType, day, shape: misfit?.shape ?? null };
+    return { ...common, change: 'widened', shape: misfit?.shape ?? null };
   }
-  if (scan !== undefined || scans.size === 0) return undefined;
-  return { name, sourceName, change: 'missing', fromType, toType: null, day, shape: null };
+  // An answer without a header lacks no column.
+  return scan === undefined && scans.size > 0 ? { ...common, change: 'missing', toType: null, shape: null } : undefined;
 }
 
 export function logWidened(logger: Logger, changes: ColumnPlan['changes']): void {

@@ -88,18 +88,25 @@ const EXACT_LENGTH = EXACT_DIGITS + 1;
 /** -2^63 and 2^63. */
 const LONG_BOUNDS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
-/** SQL of a text as DOUBLE; NULL for any other text. Integers that a double holds exactly are doubles. */
-function doubleSql(expr: string): string {
+/** SQL of a text as DOUBLE; NULL for any other text. */
+const doubleSql = (expr: string): string =>
+  `CASE WHEN ${matchesSql(expr, DOUBLE_PATTERN)} THEN ${dottedDoubleSql(expr)} ` +
+  `WHEN ${matchesSql(expr, LONG_PATTERN)} THEN ${exactIntegerSql(expr)} END`;
+
+/** SQL of the DOUBLE of a text with a dot; NULL if its digits are not those of the shortest text of its value. */
+function dottedDoubleSql(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
   const text = varcharSql(value);
   const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
   const roundTrips = `isfinite(${value}) AND ${digitsSql(expr)} = ${digitsSql(text)}`;
-  const dottedValue = `CASE WHEN ${isShort} OR ${text} = ${expr} OR ${roundTrips} THEN ${value} END`;
+  return `CASE WHEN ${isShort} OR ${text} = ${expr} OR ${roundTrips} THEN ${value} END`;
+}
+
+/** SQL of the DOUBLE of an integer's text; NULL if a double does not hold it exactly. */
+function exactIntegerSql(expr: string): string {
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
-  const integerValue = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
-  const isLong = matchesSql(expr, LONG_PATTERN);
-  return `CASE WHEN ${matchesSql(expr, DOUBLE_PATTERN)} THEN ${dottedValue} WHEN ${isLong} THEN ${integerValue} END`;
+  return `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
 }
 
 /** SQL of the significant digits of a number's text. */
