@@ -5,7 +5,7 @@ import { codeOf, configError, transientError } from '../base/errors.ts';
 import { parseJsonObject } from '../base/json.ts';
 import { doublingPauses, retry } from '../base/retry.ts';
 import { capitalized } from '../base/text.ts';
-import { PRIVATE_FILE_MODE } from './permissions.ts';
+import { giveToFolderOwner, PRIVATE_FILE_MODE } from './permissions.ts';
 import { livenessOf, type StoredIdentity, THIS_PROCESS } from './process-identity.ts';
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
@@ -185,6 +185,7 @@ function createLockFile(path: string): string | undefined {
     throw error;
   }
   try {
+    giveToFolderOwner(path);
     const token = randomBytes(8).toString('hex');
     writeFileSync(file, JSON.stringify({ v: 1, ...THIS_PROCESS, token }));
     return token;

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import fs, { readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, { chownSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -44,6 +44,16 @@ describe('a lock', () => {
     (await take()).release();
     expect(names()).toEqual([]);
   });
+
+  it.runIf(process.getuid?.() === 0)(
+    'of root belongs to the owner of its folder, who can then wait for it',
+    async () => {
+      chownSync(dir, 1234, 1235);
+      const lock = await take();
+      expect(statSync(path)).toMatchObject({ uid: 1234, gid: 1235 });
+      lock.release();
+    },
+  );
 
   it('is waited for within a limit, and not after an abort', async () => {
     const lock = await take();
