@@ -91,11 +91,10 @@ export class ProcessTerminal implements Terminal {
   async #logWritten(): Promise<void> {
     if (this.#isLogAwaited || this.#log.isSettled) return;
     this.#isLogAwaited = true;
-    const settled = this.#log.drain().catch(() => {});
-    settled.then(() => {
+    const written = this.#log.drain().finally(() => {
       this.#isLogAwaited = false;
     });
-    await Promise.race([settled, this.#clock.sleep(READER_WAIT_MS)]);
+    await Promise.race([written.catch(() => {}), this.#clock.sleep(READER_WAIT_MS)]);
   }
 }
 
