@@ -79,7 +79,7 @@ async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
 async function removeRows(engine: Engine, state: PlaceState, conditions: RowConditions): Promise<number> {
   let stateAfter = state;
-  let removedRows = 0;
+  let rowsRemoved = 0;
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
@@ -87,8 +87,8 @@ async function removeRows(engine: Engine, state: PlaceState, conditions: RowCond
     const rowsLost = await countRowsByDay(engine, rowsToRemoveSql, dayOfRowSql(table, tableState.receipts.keys()));
     const changedAt = nextChangedAt(tableState.receipts, engine.clock.now());
     stateAfter = { ...stateAfter, [table.name]: withoutRows(tableState, rowsLost, changedAt) };
-    removedRows += await engine.run(`DELETE FROM ${rowsToRemoveSql}`);
+    rowsRemoved += await engine.run(`DELETE FROM ${rowsToRemoveSql}`);
   }
   await writeState(engine, stateAfter);
-  return removedRows;
+  return rowsRemoved;
 }

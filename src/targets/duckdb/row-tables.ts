@@ -91,23 +91,23 @@ export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[])
 export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<BatchResult> {
   const { table, tableBefore, columns, downloads } = plan;
   const days = downloads.map(({ receipt }) => receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
+  let rowsRemoved = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
   await storeTypedRows(engine, plan, zoneOf(tableBefore.timezone), ({ sql }) =>
     engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`),
   );
   const sharingDays = downloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
-  for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
+  for (const day of sharingDays) rowsRemoved += await separateNeighbours(engine, day, columns);
   // Without this, row groups that have lost rows would stay partly empty.
-  if (removedRows > 0) await engine.joinRowGroups();
+  if (rowsRemoved > 0) await engine.joinRowGroups();
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const daySql = dayOfRowSql(table, days);
-  const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), daySql);
+  const storedRowsByDay = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), daySql);
   const hasWidenedSql = anyOfSql(columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`));
-  const widenedRows = await countRowsByDay(engine, `${table.name} WHERE ${hasWidenedSql}`, daySql);
+  const widenedRowsByDay = await countRowsByDay(engine, `${table.name} WHERE ${hasWidenedSql}`, daySql);
   return {
-    rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
+    rowsByDay: new Map(touchedDays.map((day) => [day, storedRowsByDay.get(day) ?? 0])),
     rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(table, days)})`),
-    widenedDays: new Set(widenedRows.keys()),
+    widenedDays: new Set(widenedRowsByDay.keys()),
   };
 }
 
