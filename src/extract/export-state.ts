@@ -29,7 +29,7 @@ export interface ExportState {
   readonly read_again?: readonly Day[];
   /** Days that were wanted and are no longer exported. */
   readonly gaps?: readonly Day[];
-  /** What the state of a stream keeps of the last days that were read. */
+  /** What the state of a stream keeps of the days that were read: the last ones, and all from the cursor on. */
   readonly days?: Readonly<Record<Day, ReceiptSummary>>;
   readonly [key: string]: unknown;
 }

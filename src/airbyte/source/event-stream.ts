@@ -1,4 +1,4 @@
-import type { Day } from '../../base/days.ts';
+import { type Day, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { Receipt } from '../../extract/checked-day.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
@@ -10,7 +10,7 @@ import type { StreamStats } from '../records/record-encoder.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 
-/** Number of days of which a state keeps the row counts. What is usual for a weekday follows from four weeks. */
+/** Least number of days whose receipts a state keeps. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
 
 /**
@@ -59,15 +59,15 @@ export class EventStream {
     return dayToWrite !== undefined;
   }
 
-  /** Writes the state that goes with the records of a day: an `ExportState` with the receipts of the last days. */
+  /** Writes the state that goes with the records of a day: an `ExportState` with the receipts of days. */
   async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
-    const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
-    this.#state = {
-      ...stateAfter(this.#state, receipts, this.#outcome.commitInfo()),
-      days: Object.fromEntries(receipts),
-      ...this.#refreshKeys(receipt.day),
-    };
+    const state = stateAfter(this.#state, this.#outcome.receipts, this.#outcome.commitInfo());
+    const receipts = [...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1));
+    // From the cursor on only its receipt says that a day was read: without it the day would be read again.
+    const firstKeptDay = earlierOf(state.from_date, receipts.slice(-KEPT_DAYS)[0][0]);
+    const days = Object.fromEntries(receipts.filter(([day]) => day >= firstKeptDay));
+    this.#state = { ...state, days, ...this.#refreshKeys(receipt.day) };
     await this.output.writeState(this.#state, stats.recordCount);
   }
 
