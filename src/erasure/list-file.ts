@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject, parseJsonOfKind } from '../base/json.ts';
-import { linesOf } from '../base/lines.ts';
+import { readLines } from '../base/lines.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { nfc } from '../base/text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
@@ -55,7 +55,7 @@ export async function* readList(source: ListSource, { id, requestedAt }: ListCol
 /** The lines that are not empty, each with its number. */
 async function* textLines(input: Input): AsyncGenerator<[number, string]> {
   let row = 0;
-  for await (const lines of linesOf(input.bytes)) {
+  for await (const lines of readLines(input.bytes)) {
     for (const line of lines) {
       row++;
       if (!isUtf8(line)) throw notUtf8(input);

@@ -1,7 +1,7 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { COLUMNS, type Column } from './columns.ts';
 import { type EventRow, eventsOf } from './events.ts';
-import { memberNumber, profileOf, USERS } from './people.ts';
+import { memberNumber, profileOf, USER_COUNT } from './people.ts';
 import { mix, seededRandom } from './random.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
@@ -41,7 +41,7 @@ export class Dataset {
 
   /** The profile of each user, as it is now. */
   *profiles(): Generator<Readonly<Record<string, string>>> {
-    for (let user = 0; user < USERS; user++) {
+    for (let user = 0; user < USER_COUNT; user++) {
       if (!this.#deletedUsers.has(user)) yield profileOf(user);
     }
   }

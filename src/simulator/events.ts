@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../base/clock.ts';
 import { type Day, startOf } from '../base/days.ts';
-import { USERS } from './people.ts';
+import { USER_COUNT } from './people.ts';
 import { drawFrom, drawNumber, mix, seededRandom } from './random.ts';
 
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
@@ -79,7 +79,7 @@ export function* eventsOf(day: Day, perDay: number, serviceId: string): Generato
     const random = seededRandom(hash, 0);
     const { name: eventName, maxItems } = drawFrom(random, WEIGHTED_KINDS);
     // Some users have far more events than others.
-    const user = Math.floor(random() ** 2 * USERS);
+    const user = Math.floor(random() ** 2 * USER_COUNT);
     const receivedAt = startOf(day) - ZONE_HOURS * HOUR_MS + Math.floor(((index + random()) / count) * DAY_MS);
     // Nine of ten events arrive within three seconds, one of fifty up to a day late.
     const lateness = random();

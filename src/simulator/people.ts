@@ -3,7 +3,7 @@ import type { Random } from '../base/runtime.ts';
 import { drawFrom, drawNumber, hashText, hexText, mix, seededRandom } from './random.ts';
 
 /** Number of users, each with a profile. */
-export const USERS = 2_000;
+export const USER_COUNT = 2_000;
 
 export const unifiedId = (user: number): string => `u${hexText(mix(hashText('df_unified_id'), user))}`;
 

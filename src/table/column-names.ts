@@ -18,7 +18,7 @@ const RESERVED_NAMES: readonly string[] = [...EVENTS.programColumns.map(({ name 
 const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...EVENTS.initialColumns.map(({ name }) => name)];
 
 /** The name of a column whose header cell is empty. */
-export const UNNAMED = 'column';
+export const UNNAMED_COLUMN = 'column';
 
 /** Names that are the same in this form are one name: Spark ignores case, DuckDB that of ASCII letters. */
 export const foldName = (name: string): string => name.toLowerCase();
@@ -50,7 +50,7 @@ function assignNames(takenNames: readonly string[], newNames: readonly string[])
   const usedNames = foldNames(takenNames);
   const names = new Array<string>(newNames.length);
   const order = newNames.map((_, i) => i).sort((a, b) => compareUtf8(newNames[a], newNames[b]) || a - b);
-  for (const i of order) names[i] = takeFreeName(usedNames, newNames[i].replaceAll('\0', '\ufffd') || UNNAMED);
+  for (const i of order) names[i] = takeFreeName(usedNames, newNames[i].replaceAll('\0', '\ufffd') || UNNAMED_COLUMN);
   return names;
 }
 

@@ -17,6 +17,7 @@ export interface BatchResult {
   readonly rescuedCells: ReadonlyMap<string, number>;
 }
 
+/** What one commit or several have changed. */
 export interface Commit {
   /** The days of the batch whose rows were written. */
   readonly daysWritten: readonly Day[];

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { configError, systemError } from '../../base/errors.ts';
 import { isObject, type JsonObject, tryParseJson } from '../../base/json.ts';
-import { linesOf } from '../../base/lines.ts';
+import { readLines } from '../../base/lines.ts';
 import { type ConfiguredStream, descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 
@@ -43,7 +43,7 @@ export async function* inputMessages(
   streams: Streams,
 ): AsyncGenerator<InputRecord | InputState, void, undefined> {
   let line = 0;
-  for await (const lines of linesOf(input)) {
+  for await (const lines of readLines(input)) {
     signal.throwIfAborted();
     for (const bytes of lines) {
       line++;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { compareUtf8 } from '../../base/text.ts';
 import { type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
-import { foldName, UNNAMED } from '../../table/column-names.ts';
+import { foldName, UNNAMED_COLUMN } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName } from './streams.ts';
 
@@ -77,7 +77,7 @@ function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): read
     if (!isShown(column)) return [];
     const shortName = column.source.slice(ITEM_PREFIX.length);
     const hasShortName = isOfItem(column) && !takenNames.has(foldName(shortName));
-    return [{ plainName: hasShortName ? shortName : column.source || UNNAMED, column, index }];
+    return [{ plainName: hasShortName ? shortName : column.source || UNNAMED_COLUMN, column, index }];
   });
   const rank = ({ plainName }: ShownColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
   return shownColumns.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));

@@ -36,7 +36,7 @@ const RESCUED_SCHEMA = {
   },
 };
 
-const keyAndRescued = (id: string) => ({
+const keyAndRescuedSchemas = (id: string) => ({
   [KEY_PROPERTY]: {
     ...codecOf('string', undefined).jsonSchema,
     description: `Key of the row: its ${id}, numbered where that repeats.`,
@@ -58,7 +58,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
-    programProperties: keyAndRescued('detail log id'),
+    programProperties: keyAndRescuedSchemas('detail log id'),
     catalogEntry: BY_DAYS,
   },
   event_logs: {
@@ -75,7 +75,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
     programProperties: {
-      ...keyAndRescued('detail log id'),
+      ...keyAndRescuedSchemas('detail log id'),
       [ITEM_POSITION]: {
         ...codecOf('long', undefined).jsonSchema,
         description: 'Position of the item in its event, as exported.',
@@ -88,7 +88,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: UNIFIED_ID,
     primaryKey: UNIFIED_ID,
     filledProperties: [KEY_PROPERTY, UNIFIED_ID],
-    programProperties: keyAndRescued('unified id'),
+    programProperties: keyAndRescuedSchemas('unified id'),
     catalogEntry: { supported_sync_modes: ['full_refresh'], is_resumable: false },
   },
 };

@@ -29,7 +29,7 @@ export function editHeader(
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
   const editNameOf = ({ headerName, source }: HeaderColumn) => nfc(isEdited(nfc(headerName)) ? headerName : source);
   const columnsOfHeader = headerColumns(header);
-  // A configuration drops no name of the event name: so a dropped column never changes what another one is.
+  // No other column becomes the event name by an edit: a configuration cannot drop it.
   const columns = columnsOfHeader.map((column): KeptColumn | undefined => {
     const editName = editNameOf(column);
     if (drop.has(editName)) return undefined;

@@ -42,7 +42,7 @@ export function zoneOf(name: string | null | undefined): Zone | undefined {
 const zones = new Map<string, Zone>();
 
 /** The days whose offset is kept; real exports have fewer. */
-const MAX_DAYS = 10_000;
+const MAX_CACHED_DAYS = 10_000;
 
 /**
  * A time zone of the runtime. A wall-clock time that the zone skips is moved forward by the gap; one that occurs twice
@@ -81,7 +81,7 @@ export class Zone {
     const before = this.#readOffset((day - 1) * DAY_SECONDS);
     const after = this.#readOffset((day + 2) * DAY_SECONDS);
     const offset = before === after ? after : undefined;
-    if (this.#offsetsByDay.size >= MAX_DAYS) this.#offsetsByDay.clear();
+    if (this.#offsetsByDay.size >= MAX_CACHED_DAYS) this.#offsetsByDay.clear();
     this.#offsetsByDay.set(day, offset);
     return offset;
   }

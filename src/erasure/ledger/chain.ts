@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { linesOf } from '../../base/lines.ts';
+import { readLines } from '../../base/lines.ts';
 import type { LedgerKey, LedgerSource } from './ledger-key.ts';
 import type { LedgerLine, SignedLine } from './lines.ts';
 
@@ -59,7 +59,7 @@ export async function readChain({ path, key }: LedgerSource, from: ChainEnd, onL
   const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (fileSize < end.size) return resultOf('and lines before it are missing');
   if (fileSize === end.size) return resultOf();
-  for await (const pieces of linesOf(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
+  for await (const pieces of readLines(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
     for (const bytes of pieces) {
       const size = end.size + bytes.length + 1;
       if (size > fileSize) return resultOf(undefined, bytes.length);

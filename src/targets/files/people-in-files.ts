@@ -2,7 +2,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
-import { linesOf } from '../../base/lines.ts';
+import { readLines } from '../../base/lines.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
 import { findPeople, jsonOfRows } from '../../engine/people/find-people.ts';
 import type { PeopleQuery } from '../../engine/people/people.ts';
@@ -46,7 +46,7 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
       };
       await pipeline(lines, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
     });
-    for await (const lines of linesOf(createReadStream(path))) {
+    for await (const lines of readLines(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
     }
   } finally {
