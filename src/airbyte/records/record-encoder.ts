@@ -40,12 +40,7 @@ export class RecordEncoder {
   readonly selection: RowSelection;
   /** By column of the header; undefined for a column that is not sent. */
   readonly #columns: (RecordColumn | undefined)[];
-  /** The labels of properties that are no column; undefined for one that is not sent. */
-  readonly #keyLabel: Uint8Array | undefined;
-  readonly #rescuedLabel: Uint8Array | undefined;
-  readonly #positionLabel: Uint8Array | undefined;
-  /** The label of `df_event_log_id`, where a row that names no event gets its key: it is an event of its own. */
-  readonly #logIdLabel: Uint8Array | undefined;
+  readonly #labels: ReturnType<typeof labelsOf>;
   readonly #lineStart: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
   #room: number;
@@ -64,17 +59,10 @@ export class RecordEncoder {
     stats: StreamStats,
   ) {
     const { schemas } = stream;
-    const { selection, programProperties } = STREAMS[stream.name];
-    this.selection = selection;
+    this.selection = STREAMS[stream.name].selection;
+    this.#labels = labelsOf(stream);
     this.#lines = lines;
     this.#stats = stats;
-    const labelOf = (property: string) => (schemas.has(property) ? memberLabel(property) : undefined);
-    const programLabelOf = (property: string) =>
-      Object.hasOwn(programProperties, property) ? labelOf(property) : undefined;
-    this.#keyLabel = programLabelOf(KEY_PROPERTY);
-    this.#rescuedLabel = programLabelOf(RESCUED_PROPERTY);
-    this.#positionLabel = programLabelOf(ITEM_POSITION);
-    this.#logIdLabel = selection === 'row_per_event' ? labelOf(LOG_ID) : undefined;
     this.#lineStart = Buffer.from(
       `{"type":"RECORD","record":{"stream":"${stream.name}","emitted_at":${emittedAt},"data":`,
     );
@@ -95,16 +83,17 @@ export class RecordEncoder {
   /** Appends a row, which has these ids: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
   write(row: CsvRow, rowIds: RowIds): void {
     const { filledCells, contentEnd } = row;
+    const labels = this.#labels;
     const lines = this.#lines;
     const length = filledCells === 0 ? 0 : contentEnd - row.starts[0];
     lines.reserve(this.#room + filledCells * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
-    if (this.#keyLabel !== undefined) this.#writeKey(this.#keyLabel, rowIds);
+    if (labels.key !== undefined) this.#writeKey(labels.key, rowIds);
     for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
-    if (this.#logIdLabel !== undefined && rowIds.logId === undefined) this.#writeKey(this.#logIdLabel, rowIds);
-    if (this.#positionLabel !== undefined && rowIds.positionEnd > rowIds.positionStart) {
-      lines.append(this.#positionLabel);
+    if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeKey(labels.logId, rowIds);
+    if (labels.position !== undefined && rowIds.positionEnd > rowIds.positionStart) {
+      lines.append(labels.position);
       lines.end = copyBytes(rowIds.id.bytes, rowIds.positionStart, rowIds.positionEnd, lines.bytes, lines.end);
     }
     this.#openObject(dataStart);
@@ -152,8 +141,9 @@ export class RecordEncoder {
     const lines = this.#lines;
     const { rescuedCells } = this.#stats;
     const misfits = this.#misfits.splice(0);
-    if (this.#rescuedLabel !== undefined) {
-      lines.append(this.#rescuedLabel);
+    const rescuedLabel = this.#labels.rescued;
+    if (rescuedLabel !== undefined) {
+      lines.append(rescuedLabel);
       const objectStart = lines.end;
       for (const { column, k } of misfits) {
         lines.append(column.rescuedLabel);
@@ -167,7 +157,22 @@ export class RecordEncoder {
       rescuedCells.set(property, (rescuedCells.get(property) ?? 0) + 1);
       return `{"field":${JSON.stringify(property)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
     });
-    const endOfRescued = this.#rescuedLabel === undefined ? '' : '}';
+    const endOfRescued = rescuedLabel === undefined ? '' : '}';
     lines.append(Buffer.from(`${endOfRescued}},"meta":{"changes":[${changes.join(',')}]}}}\n`));
   }
+}
+
+/** The labels of properties that are no column of the export; undefined for one that is not sent. */
+function labelsOf({ name, schemas }: RecordStream) {
+  const { selection, programProperties } = STREAMS[name];
+  const labelOf = (property: string) => (schemas.has(property) ? memberLabel(property) : undefined);
+  const programLabelOf = (property: string) =>
+    Object.hasOwn(programProperties, property) ? labelOf(property) : undefined;
+  return {
+    key: programLabelOf(KEY_PROPERTY),
+    rescued: programLabelOf(RESCUED_PROPERTY),
+    position: programLabelOf(ITEM_POSITION),
+    // A row that names no event is an event of its own, whose id is the key of the row.
+    logId: selection === 'row_per_event' ? labelOf(LOG_ID) : undefined,
+  };
 }
