@@ -42,7 +42,7 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
     const sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(schemaFile)));
     return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
   } catch (error) {
-    return outcomeOf({ summary: EMPTY_SUMMARY, error }, context);
+    return withErrorInSummary({ summary: EMPTY_SUMMARY, error }, context);
   }
 }
 
@@ -86,7 +86,7 @@ export async function withRunRecord(
   const { clock, logger } = context;
   const began = clock.now();
   const workOutcome = await work(began).catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
-  const outcome = outcomeOf(workOutcome, context);
+  const outcome = withErrorInSummary(workOutcome, context);
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
   const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
   const record = { ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes };
@@ -97,11 +97,11 @@ export async function withRunRecord(
   await sink.close().catch((closeError: unknown) => {
     logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
   });
-  return outcome.error === undefined ? outcomeOf({ ...outcome, error: recordError }, context) : outcome;
+  return outcome.error === undefined ? withErrorInSummary({ ...outcome, error: recordError }, context) : outcome;
 }
 
 /** The same outcome, whose summary tells of the error, too. */
-function outcomeOf({ summary, error }: RunOutcome, context: Context): RunOutcome {
+function withErrorInSummary({ summary, error }: RunOutcome, context: Context): RunOutcome {
   if (error === undefined) return { summary };
   const { exit, error: sentence } = failureOf(error, context);
   return { summary: { ...summary, exit, error: sentence }, error };
