@@ -6,7 +6,8 @@ import type { ValuesOf } from './values.ts';
 
 const DESTINATION_PART = { schema, validate, configOf: (values: ValuesOf<typeof schema>) => values };
 
-export const parseDestinationConfig = (value: unknown, env: Env) => parseForConnector(DESTINATION_PART, value, env);
+export const parseDestinationConfig = (rawConfig: unknown, env: Env) =>
+  parseForConnector(DESTINATION_PART, rawConfig, env);
 
 /** The destination's configuration: frozen, with every default filled in. */
 export type DestinationConfig = ReturnType<typeof parseDestinationConfig>['config'];

@@ -39,19 +39,19 @@ export interface ParsedConfig<C> {
  */
 export function parseForConnector<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
-  value: unknown,
+  rawConfig: unknown,
   env: Env,
 ): ParsedConfig<ConfigWith<C, RequiredKey>> {
-  const object = requireObject(value);
+  const rawValues = requireObject(rawConfig);
   const configKeys = configKeysOf(part.schema);
-  const missingSecrets = configKeys.filter(({ key, schema }) => schema.airbyte_secret && isLeftOut(object[key]));
+  const missingSecrets = configKeys.filter(({ key, schema }) => schema.airbyte_secret && isLeftOut(rawValues[key]));
   const fromEnvironment = readVariables(missingSecrets, env);
   if (fromEnvironment.problems.length > 0) throw problemsError('the configuration', fromEnvironment.problems);
-  const { config, problems } = parsePart(part, { ...object, ...fromEnvironment.values });
+  const { config, problems } = parsePart(part, { ...rawValues, ...fromEnvironment.values });
   if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
   return {
     config: config as ConfigWith<C, RequiredKey>,
-    unknownKeys: unknownKeysOf(configKeys, object),
+    unknownKeys: unknownKeysOf(configKeys, rawValues),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
 }
@@ -59,9 +59,9 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
 /** Parses those values that have a key of a part. The configuration is undefined if one is wrong, not if one is missing. */
 export function parsePart<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
-  object: object,
+  rawValues: object,
 ): { readonly config: Readonly<C> | undefined; readonly problems: readonly Problem[] } {
-  const values = valuesIn(object, schema);
+  const values = presentValues(rawValues, schema);
   // The validation also fills in the defaults.
   const problems = schemaProblems(validate, values);
   if (problems.some(isWrong)) return { config: undefined, problems };
@@ -79,8 +79,8 @@ export function parsePart<S extends ConfigSchema, C extends object>(
 const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === '';
 
 /** The values that are not left out. JSON may have `true` where the schema has the choice "true". */
-function valuesIn(object: object, { properties }: ConfigSchema): Record<string, unknown> {
-  const entries = Object.entries(object).filter(([, value]) => !isLeftOut(value));
+function presentValues(rawValues: object, { properties }: ConfigSchema): Record<string, unknown> {
+  const entries = Object.entries(rawValues).filter(([, value]) => !isLeftOut(value));
   return Object.fromEntries(
     entries.map(([key, value]) => {
       const isChoice = typeof value === 'boolean' && properties[key]?.enum?.includes(String(value));
@@ -110,9 +110,9 @@ export function requireObject(value: unknown): Record<string, unknown> {
 }
 
 /** The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment. */
-export function unknownKeysOf(configKeys: readonly ConfigKey[], object: object): string[] {
+export function unknownKeysOf(configKeys: readonly ConfigKey[], rawValues: object): string[] {
   const keys = configKeys.map(({ key }) => key);
-  return Object.keys(object)
+  return Object.keys(rawValues)
     .filter((key) => !keys.includes(key) && !key.startsWith('_'))
     .map((key) => {
       const nearKey = nearest(key, keys);

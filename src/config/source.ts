@@ -16,7 +16,7 @@ export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
 /** The keys of the Airbyte source, which the command line has, too. */
 export const SOURCE_PART = { schema, validate, configOf, ruleProblems };
 
-export const parseSourceConfig = (value: unknown, env: Env) => parseForConnector(SOURCE_PART, value, env);
+export const parseSourceConfig = (rawConfig: unknown, env: Env) => parseForConnector(SOURCE_PART, rawConfig, env);
 
 /** The source's configuration: frozen, with every default filled in. */
 export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
