@@ -45,7 +45,7 @@ export function describeSummary(summary: Summary, place: Place): string {
 function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summary, placeText: string): string {
   // A run that failed at once may know no cursor.
   if (exit !== EXIT.done && profiles === null) return `Nothing was committed to ${placeText}.`;
-  const what = from_date === null ? 'Nothing new for' : 'Nothing was committed to';
+  const what = from_date === null ? 'Nothing new for' : `${profiles === null ? 'Nothing' : 'No day'} was committed to`;
   return `${what} ${placeText}${next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`}.`;
 }
 

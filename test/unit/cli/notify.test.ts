@@ -85,6 +85,12 @@ describe('a notification', () => {
     expect(posts).toHaveLength(ends.length);
   });
 
+  it('says of a run that stored profiles alone that no day was committed', async () => {
+    const days = { from_date: back(2), next_from_date: back(2) };
+    const { posts } = await reported({ ...days, exit: 3, error: 'It is down.', profiles: 5 });
+    expect(posts[0].text).toMatch(/\nNo day was committed to x; the cursor stays at \S+\. 5 user profiles stored\.$/);
+  });
+
   it('counts the days that the service keeps by history_days', async () => {
     expect((await reported({ next_from_date: back(23) }, { historyDays: 60 })).posts).toEqual([]);
     expect((await reported({ next_from_date: back(53) }, { historyDays: 60 })).posts).toHaveLength(1);
