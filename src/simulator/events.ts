@@ -62,18 +62,12 @@ export interface EventRow {
   readonly item: number;
 }
 
-/** The number of events of a day: one tenth more or less than `perDay`, and a tenth more at the weekend. */
-function eventCount(day: Day, perDay: number): number {
-  const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
-  return Math.round(perDay * (0.9 + 0.2 * seededRandom(daySeedOf(day), 0)() + (isWeekend ? 0.1 : 0)));
-}
-
-const daySeedOf = (day: Day): number => mix(startOf(day) / DAY_MS, 0);
-
 /** The events of a day, about `perDay` of them, in the order of their arrival. */
 export function* eventsOf(day: Day, perDay: number, serviceId: string): Generator<Omit<EventRow, 'item'>> {
-  const count = eventCount(day, perDay);
-  const daySeed = daySeedOf(day);
+  const daySeed = mix(startOf(day) / DAY_MS, 0);
+  const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
+  // One tenth more or less than `perDay`, and a tenth more at the weekend.
+  const count = Math.round(perDay * (0.9 + 0.2 * seededRandom(daySeed, 0)() + (isWeekend ? 0.1 : 0)));
   for (let index = 0; index < count; index++) {
     const hash = mix(daySeed, index);
     const random = seededRandom(hash, 0);
@@ -87,8 +81,7 @@ export function* eventsOf(day: Day, perDay: number, serviceId: string): Generato
     const sentAt = receivedAt - drawNumber(random, longestDelay);
     const rowCount = 1 + drawNumber(random, Math.max(1, maxItems));
     const occurredAt = sentAt - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500);
-    const times = { receivedAt, sentAt, occurredAt };
-    yield { day, daySeed, index, hash, eventName, user, serviceId, rowCount, ...times };
+    yield { day, daySeed, index, hash, eventName, user, serviceId, rowCount, receivedAt, sentAt, occurredAt };
   }
 }
 
