@@ -43,11 +43,12 @@ export interface EngineOptions {
 export class Engine {
   readonly file: string;
   readonly clock: Clock;
+  /** True once memory did not suffice for a transaction. */
+  isLowOnMemory = false;
   readonly #release: () => void;
   readonly #connection: DuckDBConnection;
   readonly #interrupt = () => this.#connection.interrupt();
   #signal: AbortSignal | undefined;
-  #isLowOnMemory = false;
 
   /** `release` closes the connection, and ends the claim of this process to the file. */
   constructor(file: string, { clock, signal }: EngineOptions, connection: DuckDBConnection, release: () => void) {
@@ -57,11 +58,6 @@ export class Engine {
     this.#release = release;
     this.#signal = signal;
     signal?.addEventListener('abort', this.#interrupt);
-  }
-
-  /** True once memory did not suffice for a transaction. */
-  get isLowOnMemory(): boolean {
-    return this.#isLowOnMemory;
   }
 
   /** Throws the reason of an abort that this engine does not ignore. */
@@ -139,8 +135,8 @@ export class Engine {
         // A commit that failed has rolled back already.
         await this.#connection.run('ROLLBACK').catch(() => {});
         this.throwIfAborted();
-        if (isOutOfMemory(error) && !this.#isLowOnMemory) {
-          this.#isLowOnMemory = true;
+        if (isOutOfMemory(error) && !this.isLowOnMemory) {
+          this.isLowOnMemory = true;
           await this.run('SET threads = 1');
         } else if (isMisread(error) && readsInParallel) {
           readsInParallel = false;

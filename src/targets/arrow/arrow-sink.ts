@@ -147,8 +147,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
   const waitingDays: CheckedDay[] = [];
   let columns = EVENTS.initialColumns;
   for await (const day of days) {
-    const isFirstDay = waitingDays.length === 0;
-    const plan = planColumns(columns, [day], columnSettings, isFirstDay);
+    const plan = planColumns(columns, [day], columnSettings, waitingDays.length === 0);
     logWidened(options.logger, plan.changes);
     columns = plan.columns;
     const files: CheckedFile[] = [];
