@@ -4,6 +4,7 @@ import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
+import type { Target } from '../targets/contract.ts';
 import type { Context } from './context.ts';
 import { LOG_FORMATS } from './terminal.ts';
 
@@ -38,8 +39,8 @@ export interface Option<T> {
   readonly heading?: string;
   /** Number of words that follow its name: 0 for a flag. Of two words there may be several pairs. */
   readonly wordCount: 0 | 1 | 2;
-  /** The words that it takes, where help and completion know them. */
-  readonly choices?: readonly string[];
+  /** The targets of which it takes a name: help shows their places, completion their names. */
+  readonly targets?: readonly Target[];
   /** Its short name: `o` for `-o`. */
   readonly short?: string;
   /** True for a word after the command, which messages call by its name in capitals. */

@@ -1,6 +1,5 @@
 import type { Argv } from 'yargs';
 import { type ConfigKey, variableFormOf } from '../config/environment.ts';
-import { TARGETS } from '../targets/targets.ts';
 import { dashedOptionNames, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, type NamedCommand, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
@@ -10,14 +9,10 @@ import { wrappedLines } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;
 
-/** The targets whose places a command takes as its first arguments. */
-const targetsOf = ({ target }: OptionTable) => TARGETS.filter(({ name }) => target?.choices?.includes(name));
-
 /** Names the places that a command takes; an empty text for a command that takes none. */
 function placesLine(options: OptionTable): string {
-  const forms = targetsOf(options).map((target) => placeUsage([target]));
-  if (forms.length === 0) return '';
-  return `TARGET PLACE: ${forms.join(', ')}.\nDefault: target and place of dfinery.json.\n`;
+  const forms = options.target?.targets?.map((target) => placeUsage([target]));
+  return forms === undefined ? '' : `TARGET PLACE: ${forms.join(', ')}.\nDefault: target and place of dfinery.json.\n`;
 }
 
 const helpParser = (columns: number) => newParser().wrap(Math.min(columns, MAX_COLUMNS));
@@ -52,7 +47,7 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   if (!Object.hasOwn(COMMANDS, name)) return [];
   const { options } = (await COMMANDS[name].load()).command;
   if (words.at(-1)?.startsWith('-')) return dashedOptionNames({ ...options, ...GLOBAL_OPTIONS });
-  return otherWords.length === 0 ? targetsOf(options).map((target) => target.name) : [];
+  return otherWords.length === 0 ? (options.target?.targets?.map((target) => target.name) ?? []) : [];
 }
 
 const INTRODUCTION =

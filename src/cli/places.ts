@@ -9,7 +9,7 @@ import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
 export const placeArguments = (targets: readonly Target[]) => ({
-  target: argument({ ...textOption('A target'), choices: targets.map(({ name }) => name), hasConfigDefault: true }),
+  target: argument({ ...textOption('A target'), targets, hasConfigDefault: true }),
   place: argument({ ...textOption('A place of it'), hasConfigDefault: true }),
 });
 
