@@ -1,3 +1,5 @@
+// The files of a run on disk, and the answers to requests whose bodies are written into them.
+
 import { randomUUID } from 'node:crypto';
 import { open, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

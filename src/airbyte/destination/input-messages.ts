@@ -24,15 +24,7 @@ export interface InputState {
 }
 
 /** Types of messages that the protocol has and a destination ignores. */
-const IGNORED_TYPES = new Set([
-  'LOG',
-  'SPEC',
-  'CONNECTION_STATUS',
-  'CATALOG',
-  'TRACE',
-  'CONTROL',
-  'DESTINATION_CATALOG',
-]);
+const IGNORED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
 
 /**
  * Gives the records and states of a platform's stdin. Throws for a stream that is not configured, and for a line that
@@ -56,7 +48,7 @@ export async function* inputMessages(
         throw lineError(line, 'is no message of the Airbyte protocol');
       if (message.type === 'RECORD') yield recordIn(message, line, streams);
       else if (message.type === 'STATE') yield stateIn(message, text, line, streams);
-      else if (!IGNORED_TYPES.has(message.type))
+      else if (!IGNORED.has(message.type))
         logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
     }
   }

@@ -28,7 +28,7 @@ export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | N
   readonly exports: number;
 };
 
-/** The pauses come to half a minute, as a rule: a service that restarts is back. Before a day is divided: two. */
+/** The pauses come to half a minute as a rule: a service that restarts is back. A day is divided after two pauses. */
 const BACKOFF: Backoff = { attempts: 5, firstPauseMs: 5_000, maxPauseMs: 30_000 };
 /** The refusal for the quota after which an export fails, whatever its attempt. */
 const MAX_QUOTA_REFUSALS = 50;
