@@ -140,12 +140,7 @@ async function compareFile(
     return { kind: 'unchanged', file: { ...listedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
-  const isLeftover =
-    metadata !== undefined &&
-    (hasSameHash ||
-      (isLater(metadata, listedFile, storedReceipt) &&
-        fitsTable(FOLDER_LAYOUT, metadata.columns, metadata.profilesState ?? state.events)));
-  if (isLeftover) {
+  if (metadata !== undefined && (hasSameHash || isOfLaterRun(metadata, listedFile, storedReceipt, state.events))) {
     const { writtenAt, columns, receipt } = metadata;
     const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
     return { kind: 'leftover', file, metadata };
@@ -153,14 +148,19 @@ async function compareFile(
   return day === undefined ? { kind: 'foreign' } : { kind: 'damaged', file: { table, day, path } };
 }
 
-/** True if a file was written after what the state has of it. Once the clock was set back, its receipt alone is later. */
-function isLater(
-  { writtenAt, receipt }: FileMetadata,
+/**
+ * True if a file was written after what the state has of it, and its columns are known. Once the clock was set back, its
+ * receipt alone is later.
+ */
+function isOfLaterRun(
+  { writtenAt, receipt, columns, profilesState }: FileMetadata,
   listedFile: ListedFile | undefined,
   storedReceipt: StoredReceipt | undefined,
+  events: TableState,
 ): boolean {
   const changedBefore = storedReceipt?.changed_at ?? '';
-  return writtenAt > (listedFile?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
+  const isLater = writtenAt > (listedFile?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
+  return isLater && fitsTable(FOLDER_LAYOUT, columns, profilesState ?? events);
 }
 
 /** What a file says of itself. */
