@@ -10,7 +10,8 @@ import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName } from './stre
 
 const HASH_DIGITS = 6;
 
-interface ShownColumn {
+/** A column of the export that a stream has. */
+interface StreamColumn {
   /** The name that it has unless another column has the same one. */
   readonly plainName: string;
   readonly column: HeaderColumn;
@@ -18,69 +19,67 @@ interface ShownColumn {
 }
 
 /** A column under the name that it has in the records. */
-export interface Property extends ShownColumn {
+export interface Property extends StreamColumn {
   readonly name: string;
 }
 
-/** The columns of a header that a stream shows, as `discover` names them. */
+/** The columns of a header that a stream has, as `discover` names them. */
 export function discoveredProperties(stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] {
   const takenNames = new Set(reservedNames(stream).map(foldName));
-  const properties = shownColumns(stream, header).map((shown): Property => {
-    let name = shown.plainName;
-    while (takenNames.has(foldName(name))) name = nameWithHash(name, shown.column);
+  const properties = streamColumns(stream, header).map((streamColumn): Property => {
+    let name = streamColumn.plainName;
+    while (takenNames.has(foldName(name))) name = nameWithHash(name, streamColumn.column);
     takenNames.add(foldName(name));
-    return { ...shown, name };
+    return { ...streamColumn, name };
   });
   return properties.sort((a, b) => a.index - b.index);
 }
 
 /**
- * The columns of a header that a stream shows, as its catalog names them; without a name if it lacks them. A catalog
+ * The columns of a header that a stream has, as its catalog names them; without a name if it lacks them. A catalog
  * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
 export function configuredProperties(
   stream: StreamName,
   header: readonly HeaderColumn[],
   isConfigured: (name: string) => boolean,
-): readonly (ShownColumn & { readonly name: string | undefined })[] {
+): readonly (StreamColumn & { readonly name: string | undefined })[] {
   const takenNames = new Set(reservedNames(stream));
-  return shownColumns(stream, header).map((shown) => {
-    const names = [shown.plainName, nameWithHash(shown.plainName, shown.column)];
+  return streamColumns(stream, header).map((streamColumn) => {
+    const names = [streamColumn.plainName, nameWithHash(streamColumn.plainName, streamColumn.column)];
     const name = names.find((text) => isConfigured(text) && !takenNames.has(text));
     if (name !== undefined) takenNames.add(name);
-    return { ...shown, name };
+    return { ...streamColumn, name };
   });
 }
 
 /** Names of properties that no column may have. */
-const reservedNames = (stream: StreamName): readonly string[] => [
-  KEY_PROPERTY,
-  RESCUED_PROPERTY,
-  ...Object.keys(STREAMS[stream].programProperties),
-];
+function reservedNames(stream: StreamName): readonly string[] {
+  return [KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(STREAMS[stream].programProperties)];
+}
 
 /**
- * The columns of a header that a stream shows, in the order in which they get names: those in lower case first, then by
+ * The columns of a header that a stream has, in the order in which they get names: those in lower case first, then by
  * bytes. An item column loses its prefix in a stream of items, unless its short name is taken.
  */
-function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly ShownColumn[] {
+function streamColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly StreamColumn[] {
   const { selection } = STREAMS[stream];
-  const isShown = ({ group }: HeaderColumn): boolean => {
+  const isOfStream = ({ group }: HeaderColumn): boolean => {
     if (selection === 'every_row') return true;
     if (selection === 'row_per_event') return !isItemGroup(group);
     return isItemGroup(group) || group === 'unified_id' || group === 'system';
   };
   const isOfItem = ({ group }: HeaderColumn) => selection === 'rows_with_item' && isItemGroup(group);
-  const otherNames = header.flatMap((column) => (isShown(column) && !isOfItem(column) ? [column.source] : []));
+  const otherNames = header.flatMap((column) => (isOfStream(column) && !isOfItem(column) ? [column.source] : []));
   const takenNames = new Set([...reservedNames(stream), ...otherNames].map(foldName));
-  const shownColumns = header.flatMap((column, index) => {
-    if (!isShown(column)) return [];
+  const columns = header.flatMap((column, index) => {
+    if (!isOfStream(column)) return [];
     const shortName = column.source.slice(ITEM_PREFIX.length);
     const hasShortName = isOfItem(column) && !takenNames.has(foldName(shortName));
     return [{ plainName: hasShortName ? shortName : column.source || UNNAMED_COLUMN, column, index }];
   });
-  const rank = ({ plainName }: ShownColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  return shownColumns.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
+  const rank = ({ plainName }: StreamColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
+  return columns.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
 }
 
 /**
