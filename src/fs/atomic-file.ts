@@ -21,13 +21,13 @@ export const temporaryPathOf = (path: string): string =>
 export const looksTemporary = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test(path);
 
 /** The name of a temporary file of this program; its group is the name of the file. */
-const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
+const OWN_TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
 
 /** Removes the temporary files of a file that were last changed before an instant (ms). Throws the system's error. */
 export async function removeTemporaries(path: string, before = Number.POSITIVE_INFINITY): Promise<void> {
   const folder = dirname(path);
   for (const name of (await readdir(folder).catch(undefinedIfAbsent)) ?? []) {
-    if (TEMPORARY.exec(name)?.[1] !== basename(path)) continue;
+    if (OWN_TEMPORARY.exec(name)?.[1] !== basename(path)) continue;
     const stat = await lstat(join(folder, name)).catch(undefinedIfAbsent);
     if (stat !== undefined && stat.mtimeMs < before) await rm(join(folder, name), { force: true });
   }

@@ -143,9 +143,9 @@ class S3Storage implements Storage {
     const leavingObjects = (await listAll(this, folder)).filter((object) => !isKept(object));
     // For a store without versions. In a bucket with versions it adds delete markers, which go with them below.
     await this.remove(leavingObjects.map(({ path }) => path));
-    const below = this.#key(`${folder}/`);
-    await this.#withStoreErrors(() => abortUploads(this.#access, below, isKept));
-    await this.#withStoreErrors(() => eraseVersions(this.#access, below, isKept));
+    const prefix = this.#key(`${folder}/`);
+    await this.#withStoreErrors(() => abortUploads(this.#access, prefix, isKept));
+    await this.#withStoreErrors(() => eraseVersions(this.#access, prefix, isKept));
   }
 
   /** Rights hold for the whole prefix: an object to try them on stands for all. */
