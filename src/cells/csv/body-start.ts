@@ -27,16 +27,16 @@ interface BodyStart {
   readonly otherFormat?: OtherFormat;
 }
 
-/** What the first bytes show; undefined while some are missing. `isAll`: no more bytes will come. */
-export function bodyStart(bytes: Uint8Array, isAll: boolean): BodyStart | undefined {
-  if (bytes.length < BOM.length && !isAll && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
+/** What the first bytes show; undefined while some are missing. `isFinished`: the body has no more bytes. */
+export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | undefined {
+  if (bytes.length < BOM.length && !isFinished && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
   const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
   let first = textStart;
   while (first < bytes.length && isSpace(bytes[first])) first++;
-  if (first === bytes.length) return isAll ? { textStart } : undefined;
+  if (first === bytes.length) return isFinished ? { textStart } : undefined;
   const otherFormat = OTHER_FORMATS.get(bytes[first]);
   if (otherFormat === undefined) return { textStart };
-  const isHeader = holdsHeader(bytes, first, isAll);
+  const isHeader = holdsHeader(bytes, first, isFinished);
   if (isHeader === undefined) return undefined;
   return isHeader ? { textStart } : { textStart, otherFormat };
 }
@@ -50,10 +50,10 @@ export const MAX_SEARCHED_BYTES = 1024 * 1024;
  * True if a first line that begins like another format is a header: a customer's own key may begin with a bracket.
  * Undefined while the line is incomplete.
  */
-function holdsHeader(bytes: Uint8Array, start: number, isAll: boolean): boolean | undefined {
+function holdsHeader(bytes: Uint8Array, start: number, isFinished: boolean): boolean | undefined {
   for (let i = start; i < bytes.length; i++) {
     if (bytes[i] === LF) return false;
     if (bytes[i] === COMMA && standsAt(bytes, i + 1, REQUIRED_NAME)) return true;
   }
-  return isAll || bytes.length - start > MAX_SEARCHED_BYTES ? false : undefined;
+  return isFinished || bytes.length - start > MAX_SEARCHED_BYTES ? false : undefined;
 }
