@@ -47,7 +47,7 @@ export interface DownloadDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fing
 }
 
 /** Downloads one day and checks it, by as many exports as it takes. */
-export class DayDownload {
+export class DayDownloader {
   readonly #day: Day;
   readonly #deps: DownloadDeps;
   /** Instant before the first request (ms since 1970). */

@@ -6,7 +6,7 @@ import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
-import { DayDownload, type DayResult, type DownloadDeps } from './day-download.ts';
+import { DayDownloader, type DayResult, type DownloadDeps } from './day-download.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOF_DAYS = 7;
@@ -101,7 +101,9 @@ export class DownloadQueue {
     const startedDownload = this.#startedDownloads.get(day);
     if (startedDownload !== undefined) return startedDownload;
     const isGone = this.#newestGoneDay !== undefined && day <= this.#newestGoneDay;
-    const download = isGone ? Promise.resolve({ kind: 'gone', day } as const) : new DayDownload(day, this.#deps).run();
+    const download = isGone
+      ? Promise.resolve({ kind: 'gone', day } as const)
+      : new DayDownloader(day, this.#deps).run();
     this.#startedDownloads.set(day, download);
     // A failure is thrown when it is the turn of its day.
     download.catch(() => {});
