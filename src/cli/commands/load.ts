@@ -25,14 +25,14 @@ export const command = defineCommand({
   ],
   docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
-    const { config: configuration, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
+    const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
-    const config = requireKeys(configuration, ...PLAN_KEYS);
+    const planConfig = requireKeys(config, ...PLAN_KEYS);
     const state = await storedState(place);
     if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(openOptions(place, config, context));
-    const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, file, day, config, context), context);
+    const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, file, day, planConfig, context), context);
     const { summary, error } = await withRunRecord(sink, load, context);
     if (error !== undefined) throw error;
     const { rows, days_changed, next_from_date: cursor } = summary;
