@@ -109,9 +109,9 @@ class FilesSink implements Sink {
     });
     if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columnChanges: [] } };
     const changedAt = nextChangedAt(tableBefore.receipts, clock.now());
-    const { files, ...rows } = await place.engine.transaction(() => writeBatch(place, version, plan, changedAt));
+    const { fileChanges, ...rows } = await place.engine.transaction(() => writeBatch(place, version, plan, changedAt));
     const { state: tableAfter, commit } = finishBatch(plan, rows, changedAt);
-    const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableAfter }, files };
+    const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableAfter }, fileChanges };
     return { change, result: { commit, columnChanges: plan.changes } };
   }
 }

@@ -79,8 +79,8 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const daysWithRows = days.filter((day) => events.receipts.get(day)?.rows_stored);
       const receipts = withPruned(events.receipts, daysWithRows, nextChangedAt(events.receipts, options.clock.now()));
       const state = { ...version.state, events: { ...events, receipts } };
-      const files = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
-      return { change: { kind: 'prune', state, files }, result: { days, rows } };
+      const fileChanges = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
+      return { change: { kind: 'prune', state, fileChanges }, result: { days, rows } };
     });
     warnOfDamage(place, version);
     return result;

@@ -148,7 +148,7 @@ async function findRowsToRemove(place: OpenPlace, version: PlaceVersion, query: 
 async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { people, conditions, rowsLost, filesWithPeople } = await findRowsToRemove(place, version, query);
   let { state } = version;
-  const files: FileChange[] = [];
+  const fileChanges: FileChange[] = [];
   for (const { name: table } of TABLES) {
     const tableBefore = state[table];
     if (tableBefore === undefined) continue;
@@ -156,9 +156,9 @@ async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: Peop
     const tableAfter = withoutRows(tableBefore, rowsLost[table], changedAt);
     state = { ...state, [table]: tableAfter };
     for (const file of filesWithPeople.filter((file) => file.table === table)) {
-      files.push({ table, day: file.day, file: await rewriteFile(place, file, tableAfter, conditions[table]) });
+      fileChanges.push({ table, day: file.day, file: await rewriteFile(place, file, tableAfter, conditions[table]) });
     }
   }
-  const change: PlaceChange = { kind: 'purge', state, files };
+  const change: PlaceChange = { kind: 'purge', state, fileChanges };
   return { people, change };
 }

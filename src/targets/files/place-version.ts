@@ -64,7 +64,7 @@ export interface PlaceChange {
   readonly kind: 'load' | 'purge' | 'prune';
   readonly state: PlaceState;
   /** In the order in which a reader that globs may see them: first files that only lose rows. */
-  readonly files: readonly FileChange[];
+  readonly fileChanges: readonly FileChange[];
 }
 
 /** A change of a place whose files are written, undefined if nothing is to change, and the result of its commit. */

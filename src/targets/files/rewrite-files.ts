@@ -41,13 +41,13 @@ export async function rewriteFile(
 export async function* rewriteOutdated(
   place: OpenPlace,
   files: readonly TableFile[],
-  { state, files: changes }: PlaceChange,
+  { state, fileChanges }: PlaceChange,
 ): AsyncGenerator<FileChange> {
   const { layout } = place.format;
   const tableColumns = fileColumns(layout, state.events);
   for (const file of files) {
     const { table, day, columns } = file;
-    const isReplaced = changes.some((change) => change.table === table && change.day === day);
+    const isReplaced = fileChanges.some((change) => change.table === table && change.day === day);
     if (isReplaced || table !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
     yield { table, day, file: await place.engine.transaction(() => rewriteFile(place, file, state.events)) };
   }

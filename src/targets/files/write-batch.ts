@@ -35,19 +35,21 @@ export async function writeBatch(
   version: PlaceVersion,
   plan: PlannedBatch,
   changedAt: string,
-): Promise<BatchResult & { readonly files: readonly FileChange[] }> {
+): Promise<BatchResult & { readonly fileChanges: readonly FileChange[] }> {
   const { table, downloads } = plan;
   const tableFiles = version.files.filter((file) => file.table === table.name);
   const storedFiles = new Map(tableFiles.map((file) => [file.day, file]));
   const batch: BatchContext = { place, plan, storedFiles, changedAt };
-  const files: FileChange[] = [];
-  for (const download of downloads) files.push(...(await changesOfDay(batch, download)));
-  const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
+  const fileChanges: FileChange[] = [];
+  for (const download of downloads) fileChanges.push(...(await changesOfDay(batch, download)));
+  const rowsByDay = new Map(fileChanges.map(({ day, file }) => [day, file?.rows ?? 0]));
   const widenedDays = await findWidenedDays(place, plan, tableFiles);
   const batchDays = new Set(downloads.map(({ receipt }) => receipt.day));
-  const paths = files.flatMap(({ day, file }) => (batchDays.has(day) && file !== undefined ? [file.localPath] : []));
+  const paths = fileChanges.flatMap(({ day, file }) =>
+    batchDays.has(day) && file !== undefined ? [file.localPath] : [],
+  );
   const rescuedCells = paths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(paths));
-  return { files, rowsByDay, widenedDays, rescuedCells };
+  return { fileChanges, rowsByDay, widenedDays, rescuedCells };
 }
 
 /** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */

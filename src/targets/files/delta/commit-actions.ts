@@ -29,41 +29,42 @@ export interface TableChange extends Omit<PlaceChange, 'state'> {
   readonly state: LogState;
 }
 
-export const newFilesIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
+export const newFilesIn = (fileChanges: readonly FileChange[]): NewFile[] =>
+  fileChanges.flatMap(({ file }) => file ?? []);
 
 /** The actions of the log entry that makes a change. */
 export function commitActions(
   snapshot: Snapshot,
   missingPaths: ReadonlySet<string>,
-  { kind, files, state }: TableChange,
+  { kind, fileChanges, state }: TableChange,
   { options, purpose }: OpenPlace,
 ): Action[] {
   const timestamp = Math.floor(options.clock.now());
   const commitInfo = {
     timestamp,
     operation: OPERATIONS[kind],
-    operationParameters: { days: String(files.length) },
+    operationParameters: { days: String(fileChanges.length) },
     readVersion: snapshot.version,
     isBlindAppend: false,
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
   };
-  const isLeaving = (path: string) => missingPaths.has(path) || isReplaced(path, files);
+  const isLeaving = (path: string) => missingPaths.has(path) || isReplaced(path, fileChanges);
   const leavingFiles = [...snapshot.adds].filter(([path]) => isLeaving(path));
   return [
     { commitInfo },
     ...tableActions(snapshot, state, purpose, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeOf(add, timestamp)),
-    ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
+    ...newFilesIn(fileChanges).map((file) => addOf(file, state, timestamp)),
   ];
 }
 
 /** True if these changes of a table replace, or remove, its file of this path. */
-function isReplaced(path: string, files: readonly FileChange[]): boolean {
+function isReplaced(path: string, fileChanges: readonly FileChange[]): boolean {
   const fileDay = dayOfFile(path);
   // A file without a day has all profiles.
-  return fileDay === undefined ? files.length > 0 : files.some(({ day }) => day === fileDay);
+  return fileDay === undefined ? fileChanges.length > 0 : fileChanges.some(({ day }) => day === fileDay);
 }
 
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */

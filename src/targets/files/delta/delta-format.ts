@@ -173,10 +173,10 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
   return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
 }
 
-function changeOfProfiles({ kind, state, files }: PlaceChange): TableChange | undefined {
-  const profileFiles = files.filter(({ table }) => table === USER_PROFILES.name);
-  if (state.user_profiles === undefined || (kind !== 'purge' && profileFiles.length === 0)) return undefined;
-  return { kind, state: state.user_profiles, files: profileFiles };
+function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChange | undefined {
+  const profileChanges = fileChanges.filter(({ table }) => table === USER_PROFILES.name);
+  if (state.user_profiles === undefined || (kind !== 'purge' && profileChanges.length === 0)) return undefined;
+  return { kind, state: state.user_profiles, fileChanges: profileChanges };
 }
 
 /**
@@ -190,16 +190,16 @@ async function changeOfEvents(
   change: PlaceChange,
 ): Promise<TableChange | undefined> {
   const { kind, state } = change;
-  const files = change.files.filter(({ table }) => table === EVENTS.name);
+  const fileChanges = change.fileChanges.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
-  for await (const file of rewriteOutdated(place, before.files, change)) files.push(file);
+  for await (const rewritten of rewriteOutdated(place, before.files, change)) fileChanges.push(rewritten);
   // The log of events has what belongs to the whole place.
   const events: LogState = { ...state.events, suppressionLength: state.suppressionLength };
   const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
   const makesProfiles = state.user_profiles !== undefined && before.state.user_profiles === undefined;
   const hasOtherChanges = makesProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, events).length > 0;
-  const isCommitted = kind === 'purge' || files.length > 0 || (eventsBefore !== undefined && hasOtherChanges);
-  return isCommitted ? { kind, state: events, files } : undefined;
+  const isCommitted = kind === 'purge' || fileChanges.length > 0 || (eventsBefore !== undefined && hasOtherChanges);
+  return isCommitted ? { kind, state: events, fileChanges } : undefined;
 }
 
 /** Stores all files, then creates the entry of each table, events first, and its checkpoint if that is due. */
@@ -209,7 +209,7 @@ async function commitToTables(
   changes: ByTable<TableChange | undefined>,
 ): Promise<DeltaTables> {
   const { storage } = place;
-  const newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
+  const newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.fileChanges ?? []));
   // No reader sees them before their entry.
   await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.putFile(file.localPath, file.path));
   const tablesAfter = { ...before };

@@ -40,9 +40,9 @@ export async function commitToFolder(
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await replace(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
-  for (const fileChange of change.files) await replace(fileChange);
+  for (const fileChange of change.fileChanges) await replace(fileChange);
   // 4. The state says what is there now.
-  const changedPaths = new Set(change.files.map(({ day, table }) => filePath(day, table)));
+  const changedPaths = new Set(change.fileChanges.map(({ day, table }) => filePath(day, table)));
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
   const version = { ...interimVersion, state: change.state, files: [...files.values()], damagedFiles };
   return writeState(storage, version, checkHeld);
@@ -89,8 +89,8 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  *   profiles with a new file   as before
  *   all else                   as after: columns are there before a file has them
  */
-function interimState(before: PlaceState, { state: after, files }: PlaceChange): PlaceState {
-  const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
+function interimState(before: PlaceState, { state: after, fileChanges }: PlaceChange): PlaceState {
+  const newPaths = new Set(fileChanges.flatMap(({ file }) => file?.path ?? []));
   const otherReceipts = [...after.events.receipts.values()].filter(
     ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),
   );

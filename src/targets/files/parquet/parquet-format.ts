@@ -85,7 +85,7 @@ const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: Fold
   return { subject: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
 };
 
-const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, files: [] });
+const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, fileChanges: [] });
 
 const isDataFile = (path: string): boolean => dayOfPath(path) !== undefined || path === PROFILES_FILE;
 
