@@ -36,7 +36,7 @@ export class EventStream {
   async start(): Promise<void> {
     await this.output.writeStatus('STARTED');
     // Before its first day nothing was read under any filters.
-    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.#refreshKeys() };
+    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.#refreshKey };
     await this.output.writeState(this.#state ?? initialState, 0);
     await this.output.writeStatus('RUNNING');
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
@@ -67,14 +67,13 @@ export class EventStream {
     // From the cursor on only its receipt says that a day was read: without it the day would be read again.
     const firstKeptDay = earlierOf(state.from_date, receipts.slice(-KEPT_DAYS)[0][0]);
     const days = Object.fromEntries(receipts.filter(([day]) => day >= firstKeptDay));
-    this.#state = { ...state, days, ...this.#refreshKeys(receipt.day) };
+    this.#state = { ...state, days, ...this.#refreshKey };
     await this.output.writeState(this.#state, stats.recordCount);
   }
 
-  /** The keys by which a later attempt of the same full refresh goes on; none of an incremental stream. */
-  #refreshKeys(refreshedThrough?: Day): object {
-    if (this.plan.mode !== 'refresh') return {};
-    return { sync_id: this.output.configuredStream.syncId, refreshed_through: refreshedThrough };
+  /** The key by which a later attempt of the same full refresh goes on; none of an incremental stream. */
+  get #refreshKey(): object {
+    return this.plan.mode === 'refresh' ? { sync_id: this.output.configuredStream.syncId } : {};
   }
 
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */

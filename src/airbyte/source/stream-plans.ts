@@ -1,4 +1,4 @@
-import { addDays, type Day } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
@@ -112,10 +112,9 @@ function refreshPlan(stream: ConfiguredStream, savedState: JsonObject | undefine
   const state = parseState(savedState);
   const { filters, service } = wholePlan.fingerprints;
   if (state?.filters !== filters || state.service !== service) return wholePlan;
-  const { refreshed_through: refreshedThrough, start_date: start = wholePlan.start } = state;
-  const nextDay = typeof refreshedThrough === 'string' ? addDays(refreshedThrough, 1) : wholePlan.start;
-  const days = wholePlan.days.filter((day) => day >= nextDay);
-  return { ...wholePlan, state, receipts: receiptsIn(state), days, start };
+  const receipts = receiptsIn(state);
+  const days = wholePlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
+  return { ...wholePlan, state, receipts, days, start: state.start_date ?? wholePlan.start };
 }
 
 /** A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). */

@@ -92,6 +92,25 @@ describe('a read that fails', () => {
     expect(second.states('events').at(-1)?.read_again).toEqual(['2026-01-18']);
   });
 
+  it('asks in the next attempt of a full refresh for the days that it could not take for empty', async () => {
+    // No day proves for long that the service exports days.
+    const isSilent = (day: string) => day < '2025-12-06' || (day > '2026-01-10' && day < '2026-01-19');
+    fixture = await SourceFixture.start({
+      days: { history_days: 60 },
+      fault: ({ from }) => (isSilent(from) ? refusal(204) : undefined),
+    });
+    const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };
+    const catalog = await fixture.catalog(mode, ['events']);
+    const config = { start_date: '2025-12-01', history_days: 60, to_date_inclusive: 'true' };
+    const first = await fixture.read(catalog, undefined, config);
+    expect(first.statuses('events').at(-1)).toBe('INCOMPLETE');
+    const before = fixture.sim.requests().length;
+    const second = await fixture.read(catalog, first.lastStates(), config);
+    expect(second.statuses('events').at(-1)).toBe('COMPLETE');
+    expect(fixture.requested(before)).toContain('2025-12-01');
+    expect(second.of('RECORD')).toEqual([]);
+  });
+
   it('resumes a full refresh from the oldest exportable day when the history has become shorter', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 3 } });
     const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };

@@ -131,7 +131,7 @@ describe('a saved state', () => {
     const again = await refresh(41, savedStates(middle, 'events'));
     expect([...again.asked].sort()).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
     // A day that is not over proves nothing of the end of an export: the earlier attempt has.
-    const beforeOpen = first.output.states('events').find((state) => state.refreshed_through === '2026-01-19');
+    const beforeOpen = first.output.states('events').find((state) => '2026-01-19' in (state.days as Json));
     const lastDay = await refresh(41, savedStates(beforeOpen ?? {}, 'events'));
     expect(lastDay.asked).toEqual(['2026-01-20']);
     expect(lastDay.output.statuses('events').at(-1)).toBe('COMPLETE');
