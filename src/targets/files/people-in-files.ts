@@ -24,7 +24,6 @@ export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): Peopl
   find: (query) =>
     readPlace(format, options, async (place, version) => (await findPeopleInFiles(place, version, query)).people),
   rows: (query) => streamRows(format, options, query),
-  // The steps of a purge before it writes.
   previewPurge: (query) =>
     withLoadedPlace(format, options, async (place, version) => {
       const { people } = await place.engine.transaction(() => findRowsToRemove(place, version, query));

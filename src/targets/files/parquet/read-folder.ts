@@ -149,8 +149,8 @@ async function compareFile(
 }
 
 /**
- * True if a file was written after what the state has of it, and its columns are known. Once the clock was set back, its
- * receipt alone is later.
+ * True if a file was written after what the state has of it, with known columns. Once the clock was set back, its receipt
+ * alone is later.
  */
 function isOfLaterRun(
   { writtenAt, receipt, columns, profilesState }: FileMetadata,
