@@ -1,13 +1,12 @@
 import { formatDays } from '../base/days.ts';
 import { configError, EXIT, type UserError } from '../base/errors.ts';
-import { groupBy } from '../base/group.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesText } from './ledger/proof-text.ts';
-import { type PurgePlan, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
+import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
 interface ErasureSettings extends LedgerSettings, RequestLimits {
@@ -45,8 +44,9 @@ export async function planErasure(options: ErasureOptions) {
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === 'none', ids });
   const requestableIds = deleter === undefined ? [] : listedIds;
-  const byIsDone = groupBy(requestableIds, (listed) => !requestsAgain && isDoneBefore(listed, ledger));
-  const [idsToRequest, idsDoneBefore] = [byIsDone.get(false) ?? [], byIsDone.get(true) ?? []];
+  const idsDoneBefore = requestsAgain ? [] : requestableIds.filter((listed) => isDoneBefore(listed, ledger));
+  const idsToSkip = new Set(idsDoneBefore);
+  const idsToRequest = requestableIds.filter((listed) => !idsToSkip.has(listed));
   const purgePlan =
     purgeSettings === undefined || (ids.length === 0 && !isSuppressedOnly)
       ? undefined
@@ -61,8 +61,8 @@ export async function planErasure(options: ErasureOptions) {
     /** Whom the ledger knows as deleted. */
     idsDoneBefore,
     isPurgeOnly: deleter === undefined,
-    /** The limit that the erasure exceeds, as a sentence. */
-    limitProblem: requestLimitProblem(idsToRequest, ledger, settings) ?? (purgePlan && peopleLimitProblem(purgePlan)),
+    /** How the erasure breaks a guard, as a sentence. */
+    guardProblem: requestGuardProblem(idsToRequest, ledger, settings) ?? (purgePlan && purgeGuardProblem(purgePlan)),
     hash: consentHash(options, purgePlan),
     warnings: [
       counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
@@ -100,8 +100,8 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
   ].flat();
 }
 
-/** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
-function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
+/** How the requests break their guard, as a sentence; an id that the service rejected before is no danger. */
+function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
   const isRejected = ({ id }: ListedId) => ledger.history.of(id).standingAnswer?.outcome === 'rejected';
   const profileCount = idsToRequest.filter((listed) => !isRejected(listed)).length;
@@ -130,12 +130,12 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
   ]);
 }
 
-/** The failure of an erasure that exceeds a limit, or has no usable ID in its rows: the field is probably wrong. */
-export function planFailure({ counts, limitProblem }: ErasurePlan): UserError | undefined {
+/** The failure of an erasure that breaks a guard, or has no usable ID in its rows: the field is probably wrong. */
+export function planFailure({ counts, guardProblem }: ErasurePlan): UserError | undefined {
   const isWrongField = counts.ids === 0 && Object.keys(counts.refused).some((why) => why !== 'withdrawn');
   if (isWrongField)
     return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ID field the right one?`);
-  return limitProblem === undefined
+  return guardProblem === undefined
     ? undefined
-    : configError(`Nothing was deleted. ${limitProblem}`, { exitCode: EXIT.guard });
+    : configError(`Nothing was deleted. ${guardProblem}`, { exitCode: EXIT.guard });
 }

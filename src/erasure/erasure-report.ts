@@ -9,11 +9,11 @@ import { NO_REQUESTS, type RequestResult } from './requests.ts';
  * before it.
  */
 export function reportOf(
-  erasure: ErasurePlan,
+  plan: ErasurePlan,
   execution: { readonly purged: PurgeOutcome | undefined; readonly requests: RequestResult } | undefined,
   elapsedMs: number,
 ) {
-  const { ledger, purgePlan, idsToRequest } = erasure;
+  const { ledger, purgePlan, idsToRequest } = plan;
   const isPlan = execution === undefined;
   const { purged, requests = NO_REQUESTS } = execution ?? {};
   const { counts, stoppedBy } = requests;
@@ -22,16 +22,16 @@ export function reportOf(
     kind: 'deletion',
     mode: isPlan ? 'plan' : 'executed',
     run: isPlan ? null : ledger.run,
-    ...erasure.counts,
-    done_before: erasure.idsDoneBefore.length,
+    ...plan.counts,
+    done_before: plan.idsDoneBefore.length,
     to_request: idsToRequest.length,
-    guard: erasure.limitProblem ?? null,
-    purge_only: erasure.isPurgeOnly,
+    guard: plan.guardProblem ?? null,
+    purge_only: plan.isPurgeOnly,
     /** Null if the service was not asked. */
     ids_with_profile: purgePlan?.listedPeople.idsWithProfile ?? null,
-    hash: erasure.hash,
-    warnings: [...new Set([...erasure.warnings, ...(purgePlan?.warnings ?? []), ...(purged?.warnings ?? [])])],
-    places: (purged ?? purgePlan)?.places.map((place) => placeReport(place, erasure.listedIds)) ?? [],
+    hash: plan.hash,
+    warnings: [...new Set([...plan.warnings, ...(purgePlan?.warnings ?? []), ...(purged?.warnings ?? [])])],
+    places: (purged ?? purgePlan)?.places.map((place) => placeReport(place, plan.listedIds)) ?? [],
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.

@@ -12,7 +12,7 @@ import { type Decision, NO_REQUESTS, type RequestResult, sendRequests } from './
 interface ErasureEvents {
   /** Called with the plan that is carried out, before anything is sent or removed. */
   readonly onPlanned?: (report: ErasureReport) => void;
-  /** Called once for each id that is requested, or was deleted before; the ledger has every answer by then. */
+  /** Called once for each id that was taken up, or was deleted before; the ledger has every answer by then. */
   readonly onDecided?: (id: string, decision: Decision, hasConfirmed: boolean) => void;
 }
 
@@ -86,7 +86,7 @@ function requestFailure(
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
-  const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID')} are deleted`;
+  const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
   const purgeOnlyHint =
     purgePlan !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';

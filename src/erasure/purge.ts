@@ -1,4 +1,5 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type KeyCheckByUnifiedId, type PeopleInPlace, personOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
@@ -27,9 +28,9 @@ type PlannedPlace = NamedPlace & PurgePreview;
 /** What became of a place, and who was found there last. */
 export interface PurgedPlace extends PlannedPlace {
   /** Present once all rows that can be read are removed. */
-  readonly removal?: PurgeResult;
+  readonly removal?: PurgeResult | undefined;
   /** Why the people are, or may be, still there. */
-  readonly failure?: UserError;
+  readonly failure?: UserError | undefined;
 }
 
 /** Who is to leave which places. */
@@ -158,40 +159,45 @@ async function purgePlace(
   const { settings, ledger, listedPeople } = plan;
   const { io, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
-  let outcome: PurgedPlace = place;
+  let { people } = place;
+  let removal: PurgeResult | undefined;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // the last two does no harm: the same command finds the rows, and writes both again.
-  const onFound = async (people: PeopleInPlace): Promise<number> => {
-    outcome = { ...place, people };
-    const problem = peopleLimitProblem({ ...plan, places: [...otherPlaces, outcome] });
+  const onFound = async (peopleThere: PeopleInPlace): Promise<number> => {
+    people = peopleThere;
+    const problem = purgeGuardProblem({ ...plan, places: [...otherPlaces, { ...place, people }] });
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
-    await ledger.writeAll(purgeLines(outcome, plan));
+    await ledger.writeAll(purgeLines({ ...place, people }, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, io);
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
-    const removal = await (await target.people(place)).purge(query, onFound);
-    outcome = { ...outcome, removal };
+    removal = await (await target.people(place)).purge(query, onFound);
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_NAMED);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
-    return unreached.length > 0 ? { ...outcome, failure: transientError(unreached.join(' ')) } : outcome;
+    const failure = unreached.length > 0 ? transientError(unreached.join(' ')) : undefined;
+    return { ...place, people, removal, failure };
   } catch (thrown) {
     io.signal.throwIfAborted();
-    const error = diskErrorByItsPath(thrown);
-    if (error instanceof UserError) return { ...outcome, failure: error };
-    // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
-    io.logger.error('purge.defect', `${name}: ${defectText(error)}`);
-    const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-    return { ...outcome, failure: systemError(message, { cause: error }) };
+    return { ...place, people, removal, failure: purgeFailure(thrown, name, io.logger) };
   }
 }
 
-/** The limit that the people of the ways and of the places exceed, as a sentence; undefined for none. */
-export function peopleLimitProblem(plan: PurgePlan): string | undefined {
+/** Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people. */
+function purgeFailure(thrown: unknown, name: string, logger: Logger): UserError {
+  const error = diskErrorByItsPath(thrown);
+  if (error instanceof UserError) return error;
+  logger.error('purge.defect', `${name}: ${defectText(error)}`);
+  const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
+  return systemError(message, { cause: error });
+}
+
+/** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */
+export function purgeGuardProblem(plan: PurgePlan): string | undefined {
   const { settings, listedIds, listedPeople, places } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);

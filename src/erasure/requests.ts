@@ -46,7 +46,7 @@ interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
-  /** Called once for each id that was requested; the ledger has every answer by then. */
+  /** Called once for each id that was taken up, if only to be stopped; the ledger has every answer by then. */
   readonly onDecided: (id: string, decision: Decision) => void;
 }
 
@@ -89,6 +89,7 @@ class Sender {
 
   async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
     const { signal, clock, limits } = this.#options;
+    // This iterator is not closed by a loop that is left: the next loop goes on with it.
     const queue = listedIds.values();
     const hasDecided = () => this.#counts.done + this.#counts.rejected > 0;
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#cutOff.abort(signal.reason)));
@@ -166,28 +167,37 @@ class Sender {
   /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
   #settle(answer: DeletionAnswer): Decision {
     const { kind, code, message } = answer;
-    const { logger } = this.#options;
     const { rejected_codes, undecided_codes } = this.#counts;
     this.#unanswered = kind === 'retry' ? this.#unanswered + 1 : 0;
-    if (kind === 'done' || kind === 'rejected') {
-      this.#counts[kind]++;
-      if (kind === 'rejected') rejected_codes[code] = (rejected_codes[code] ?? 0) + 1;
-      return kind;
+    switch (kind) {
+      case 'done':
+        this.#counts.done++;
+        return 'done';
+      case 'rejected':
+        this.#counts.rejected++;
+        rejected_codes[code] = (rejected_codes[code] ?? 0) + 1;
+        return 'rejected';
+      case 'stop':
+        this.#stoppedBy ??= answer;
+        this.#stop.abort();
+        break;
+      case 'wait':
+        this.#giveUp(answer);
+        break;
+      default:
+        // The report has codes alone: the log has the message of each, once.
+        if (undecided_codes[code] === undefined)
+          this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
+        if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
     }
     undecided_codes[code] = (undecided_codes[code] ?? 0) + 1;
-    if (kind === 'stop') {
-      this.#stoppedBy ??= answer;
-      this.#stop.abort();
-      return 'undecided';
-    }
-    // The report has codes alone: the log has the message of each, once.
-    if (kind !== 'wait' && undecided_codes[code] === 1)
-      logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
-    if (kind === 'wait' || this.#unanswered >= MAX_UNANSWERED) {
-      if (!this.#signal.aborted) logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
-      this.#stop.abort();
-    }
     return 'undecided';
+  }
+
+  #giveUp({ code, message }: DeletionAnswer): void {
+    if (!this.#signal.aborted)
+      this.#options.logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
+    this.#stop.abort();
   }
 
   /** Logs a line from time to time, so that a long deletion and every wait are visible. Returns how to stop that. */
