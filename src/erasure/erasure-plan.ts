@@ -4,6 +4,7 @@ import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { IdList, type ListedId, refusedSentence } from './id-list.ts';
+import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesText } from './ledger/proof-text.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
@@ -77,10 +78,11 @@ export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
 
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
-  const { standingAnswer, newestRequestedAt } = ledger.history.of(id);
-  if (standingAnswer?.outcome !== 'done') return false;
+  const history = ledger.history.of(id);
+  const answer = standingAnswer(history);
+  if (answer?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
-  return requestedAt === undefined || requestedAt < Date.parse(standingAnswer.at) || requestedAt <= newestRequestedAt;
+  return requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= history.newestRequestedAt;
 }
 
 /** What the ledger remembers of the list, or that it remembers nothing. */
@@ -92,7 +94,7 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
   if (idsDoneBefore.length === 0) return [otherAddresses].flat();
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = new Set(idsDoneBefore.flatMap(({ id }) => ledger.history.of(id).standingAnswer?.at.slice(0, 10) ?? []));
+  const days = new Set(idsDoneBefore.flatMap(({ id }) => standingAnswer(ledger.history.of(id))?.at.slice(0, 10) ?? []));
   return [
     `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
@@ -103,7 +105,7 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
 /** How the requests break their guard, as a sentence; an id that the service rejected before is no danger. */
 function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const isRejected = ({ id }: ListedId) => ledger.history.of(id).standingAnswer?.outcome === 'rejected';
+  const isRejected = ({ id }: ListedId) => standingAnswer(ledger.history.of(id))?.outcome === 'rejected';
   const profileCount = idsToRequest.filter((listed) => !isRejected(listed)).length;
   if (profileCount <= limit) return undefined;
   return (

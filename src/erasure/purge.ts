@@ -7,6 +7,7 @@ import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, PurgeResult } from '../targets/contract.ts';
 import type { ListedId } from './id-list.ts';
+import { standingAnswer } from './ledger/history.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LedgerContent, ServiceAddress } from './ledger/lines.ts';
 import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettings } from './listed-people.ts';
@@ -72,7 +73,7 @@ export async function planPurge(
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
   const wasErased = (id: string) =>
-    ledger.history.of(id).countedRows.some(({ rows, removed_at }) => rows > 0 && removed_at !== null);
+    ledger.history.of(id).removals.some(({ rows, removed_at }) => rows > 0 && removed_at !== null);
   const listedPeople = await findListedPeople(listedIds, settings, wasErased);
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlannedPlace[] = [];
@@ -248,7 +249,7 @@ function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): Led
   const requestedIds = new Set(plan.idsToRequest.map(({ id }) => id));
   const linesOfIds = listedIds.map(({ id }) => {
     const rows = people.rowCountById.get(id) ?? 0;
-    const isConfirmed = ledger.history.of(id).standingAnswer?.outcome === 'done';
+    const isConfirmed = standingAnswer(ledger.history.of(id))?.outcome === 'done';
     const again = (isConfirmed && requestedIds.has(id)) || undefined;
     return { kind: 'purge', id: ledger.key.idHash(id), place, rows, again } as const;
   });

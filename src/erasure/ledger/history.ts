@@ -9,7 +9,7 @@ export interface ClearAnswer {
 }
 
 /** The rows of an id in a place, as a run counted them right before it was to remove them. */
-interface CountedRows extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
+interface Removal extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
   /** By when the removal was done; null if no line says so. */
   removed_at: string | null;
   readonly line: number;
@@ -21,7 +21,7 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
   readonly answers: ClearAnswer[] = [];
-  countedRows: readonly CountedRows[] = [];
+  removals: readonly Removal[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly accesses: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id. */
@@ -32,20 +32,16 @@ export class IdHistory {
   openRequest: { readonly sentAt: string | null } | undefined;
 
   get state(): (typeof ID_STATES)[number] {
-    const { openRequest, standingAnswer: answer } = this;
-    if (openRequest !== undefined) return 'open';
+    const answer = standingAnswer(this);
+    if (this.openRequest !== undefined) return 'open';
     if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
-    if (this.countedRows.length > 0) return 'not_asked';
+    if (this.removals.length > 0) return 'not_asked';
     return this.accesses.length > 0 ? 'shown' : 'unknown';
-  }
-
-  get standingAnswer(): ClearAnswer | undefined {
-    return standingAnswer(this.answers);
   }
 }
 
 /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
-export const standingAnswer = (answers: readonly ClearAnswer[]): ClearAnswer | undefined =>
+export const standingAnswer = ({ answers }: { readonly answers: readonly ClearAnswer[] }): ClearAnswer | undefined =>
   answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
 
 /** An address as a URL spells it: the host in lower case, without a default port. */
@@ -84,9 +80,9 @@ export class LedgerHistory {
     return this.#histories.get(this.#key.idHash(id)) ?? new IdHistory();
   }
 
-  /** Takes lines that this run is about to write: it does not read them back. */
-  noteWritten(contents: readonly LedgerContent[]): void {
-    this.hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
+  /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
+  noteConfirmation(content: LedgerContent): void {
+    if (content.kind === 'after' && content.outcome === 'done') this.hasConfirmed = true;
   }
 
   /** Takes the next line of the ledger. */
@@ -98,14 +94,14 @@ export class LedgerHistory {
       else this.otherAddresses.add(line.base_url);
       return;
     }
+    if (line.kind === 'purged') this.suppressionLength = line.listed;
     const run = this.runs.get(line.run);
+    if (run === undefined) return;
+    this.noteConfirmation(line);
     if (line.kind === 'purged') {
-      this.suppressionLength = line.listed;
-      if (run !== undefined) this.#noteRemoved(line);
+      this.#endRemovals(line);
       return;
     }
-    if (run === undefined) return;
-    if (line.kind === 'after' && line.outcome === 'done') this.hasConfirmed = true;
     if (line.id === null || !this.#idHashes.has(line.id)) return;
     const history = this.#histories.get(line.id) ?? new IdHistory();
     this.#histories.set(line.id, history);
@@ -116,9 +112,9 @@ export class LedgerHistory {
         history.accesses.push({ at, rows: line.rows, ways: line.ways, places: line.places });
         return;
       case 'purge':
-        if (run.requests && (line.again || history.standingAnswer?.outcome !== 'done'))
+        if (run.requests && (line.again || standingAnswer(history)?.outcome !== 'done'))
           history.openRequest ??= { sentAt: null };
-        this.#noteCounted(history, line, number);
+        this.#beginRemoval(history, line, number);
         return;
       case 'before':
         history.openRequest = { sentAt: at };
@@ -142,21 +138,21 @@ export class LedgerHistory {
    * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
    * | another, not more   | it was killed, or failed: its rows are in both | the new one |
    */
-  #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
-    const unfinished = history.countedRows.find((earlier) => earlier.place === place && earlier.removed_at === null);
+  #beginRemoval(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
+    const unfinished = history.removals.find((earlier) => earlier.place === place && earlier.removed_at === null);
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    const counted = { run, at, place, rows, removed_at: null, line: number };
-    history.countedRows = [...history.countedRows.filter((earlier) => earlier !== unfinished), counted];
+    const removal = { run, at, place, rows, removed_at: null, line: number };
+    history.removals = [...history.removals.filter((earlier) => earlier !== unfinished), removal];
   }
 
   /** What another run counted there is gone, too: it may have been killed, or have lost the race for a bucket. */
-  #noteRemoved(line: LineOf<'purged'>): void {
+  #endRemovals(line: LineOf<'purged'>): void {
     const lastPurge = this.lastPurgeByPlace.get(line.place);
     if (lastPurge !== undefined && line.listed < lastPurge.listed) this.newListAtByPlace.set(line.place, line.at);
     this.lastPurgeByPlace.set(line.place, line);
-    for (const { runIds, countedRows } of this.#histories.values()) {
+    for (const { runIds, removals } of this.#histories.values()) {
       if (!runIds.has(line.run)) continue;
-      for (const counted of countedRows) if (counted.place === line.place) counted.removed_at ??= line.at;
+      for (const removal of removals) if (removal.place === line.place) removal.removed_at ??= line.at;
     }
   }
 }

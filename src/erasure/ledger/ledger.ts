@@ -102,7 +102,7 @@ export class Ledger {
 
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
-    this.history.noteWritten(contents);
+    for (const content of contents) this.history.noteConfirmation(content);
     const { ledgerDir: folder } = this.#settings;
     if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();

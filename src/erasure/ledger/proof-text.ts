@@ -20,10 +20,11 @@ const STATE_TEXTS: Readonly<Record<ProvedId['state'], string>> = {
 const ALWAYS_COUNTED: readonly ProvedId['state'][] = ['confirmed', 'rejected', 'open'];
 
 /** What the service said of an id, without an end. `timeOf` shows an instant. */
-export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: string) => string): string {
+export function answerText(id: ProvedId, timeOf: (at: string) => string): string {
+  const { state, asked_at } = id;
   if (state === 'open' && asked_at !== null) return `open: asked at ${timeOf(asked_at)}, no clear answer`;
   if (state === 'not_asked') return 'the service was not asked';
-  const answer = standingAnswer(answers);
+  const answer = standingAnswer(id);
   if (answer === undefined) return state === 'open' ? 'open: never asked' : 'no request in the ledger';
   const outcome = answer.outcome === 'done' ? 'confirmed' : `rejected (${answer.code})`;
   const text = `${outcome} ${timeOf(answer.at)}`;
@@ -31,8 +32,8 @@ export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: 
 }
 
 /** What left one place, as a sentence; and what there may still hold the people. */
-export function removalSentence(removed: Proof['summary']['places'][number]): string {
-  const { place, rows, unfinished, unreached, new_list_at } = removed;
+export function removalSentence(purged: Proof['summary']['places'][number]): string {
+  const { place, rows, unfinished, unreached, new_list_at } = purged;
   return [
     `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
     unfinished ? 'A purge there was not finished, and people may still be there: run the same command again.' : [],

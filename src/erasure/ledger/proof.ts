@@ -31,14 +31,14 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     other_addresses: [...history.otherAddresses],
     head,
     summary: summaryOf(list.counts, history, histories),
-    ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, countedRows, accesses } }) => ({
+    ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, removals, accesses } }) => ({
       /** HMAC of the id, as in the lines. */
       id: ledger.key.idHash(id),
       row,
       state,
       asked_at: openRequest?.sentAt ?? null,
       answers,
-      removals: countedRows.map(({ run: _, ...counted }) => counted),
+      removals: removals.map(({ run: _, ...removal }) => removal),
       shown: accesses,
     })),
     problems,
@@ -54,9 +54,10 @@ function summaryOf(
   histories: readonly IdHistory[],
 ) {
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
-  const runsOfIds = [...runs.values()].filter(({ run }) => histories.some((history) => history.runIds.has(run)));
+  const runIds = new Set(histories.flatMap((history) => [...history.runIds]));
+  const runsOfIds = [...runs.values()].filter(({ run }) => runIds.has(run));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
-  const removals = histories.flatMap((history) => history.countedRows);
+  const removals = histories.flatMap((history) => history.removals);
   const times = [
     ...histories.flatMap(({ answers }) => answers.map(({ at }) => at)),
     ...removals.map(({ at, removed_at }) => removed_at ?? at),

@@ -16,6 +16,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { IdList } from '../../../src/erasure/id-list.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
+import { standingAnswer } from '../../../src/erasure/ledger/history.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { locateLedger } from '../../../src/erasure/ledger/ledger-key.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
@@ -38,7 +39,7 @@ const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = cl
     { ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more },
     { clock: of, isPlan, ids: ['a', 'b', 'c'] },
   );
-const verdictOf = (ledger: Ledger, id: string) => ledger.history.of(id).standingAnswer?.outcome;
+const verdictOf = (ledger: Ledger, id: string) => standingAnswer(ledger.history.of(id))?.outcome;
 const path = () => join(folder, 'ledger.jsonl');
 const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
 const verify = (head?: string) => verifyLedger(locateLedger(folder, undefined), head);
