@@ -60,9 +60,9 @@ export function typeAfterDay(
     const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
     if (!mayBeAdded || !hasValue) return { type: null, isFixed };
   }
-  if (isFixed) return { type: fixedType, isFixed };
   const forms = column.forms | newForms;
-  return { type: type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone), isFixed };
+  const typeOfCells = type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);
+  return { type: fixedType ?? typeOfCells, isFixed };
 }
 
 /** The type of a column that no setting names, if its cells cannot change it; else null. */
