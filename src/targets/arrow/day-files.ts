@@ -91,9 +91,9 @@ async function writeDayFile(
   );
   const rowId = sharedRowIdSql(columns);
   const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
-  const hasSentRows = (await engine.count(`(${sentRowsSql})`)) > 0;
-  const path = hasSentRows ? join(folder.path, `${receipt.day}-rest.parquet`) : allRowsPath;
-  if (hasSentRows) {
+  let path = allRowsPath;
+  if ((await engine.count(`(${sentRowsSql})`)) > 0) {
+    path = join(folder.path, `${receipt.day}-rest.parquet`);
     await writeParquet(`FROM ${readFileSql(allRowsPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
     await rm(allRowsPath);
   }
