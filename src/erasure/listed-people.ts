@@ -132,7 +132,7 @@ async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) 
   const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
   const hasExternalIds = profileColumns.some(({ source, firstShape }) => source === EXTERNAL_ID && firstShape !== null);
   return {
-    unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map(({ unifiedIdsInRows }) => unifiedIdsInRows)),
+    unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
     similarIds: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),

@@ -51,16 +51,14 @@ export class ColumnKeys {
 
   /** Warns of rows that are not searched, since their key is not that of the query. `has…Ids`: what is looked up. */
   warnings(place: string, ids: { readonly hasPlainIds: boolean; readonly hasHashedIds: boolean }): string[] {
-    const missesPlainRows = ids.hasHashedIds && this.hasPlainRows && this.queryKey === undefined;
+    const warning = (how: string) =>
+      `${place}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
+      'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
+    if (ids.hasHashedIds && this.hasPlainRows && this.queryKey === undefined)
+      return [warning('plain, and only its hash is known')];
+    // Where all rows have hashes under one key, these are equal without it.
+    if (!ids.hasPlainIds && !this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.checkValue);
-    // Equal hashes suffice where all rows have them.
-    const areHashesAlike = !this.hasPlainRows && new Set(this.#keyChecks).size === 1;
-    const missesHashes = hasOtherKeys && (ids.hasPlainIds || !areHashesAlike);
-    if (!missesPlainRows && !missesHashes) return [];
-    const what = missesPlainRows ? 'plain, and only its hash is known' : 'hashed under another key';
-    return [
-      `${place}: some rows have ${this.#source} ${what}. Rows of these people may stay, or come ` +
-        'back with a sync. Run again with that key, or let profiles or a mapping name them, too.',
-    ];
+    return hasOtherKeys ? [warning('hashed under another key')] : [];
   }
 }

@@ -35,13 +35,10 @@ interface SearchedTable extends TableRows {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
-  const { ids, byColumn, hashKey, suppressedPeople } = query;
+  const { ids, hashKey, suppressedPeople } = query;
 
-  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found. Ids that are looked
-  // up in `df_unified_id` are unified ids themselves, also those of people without events.
-  const { tables, unifiedIdsInRows } = await lookUpIds(place, query);
-  const idsThemselves = byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]] as const) : [];
-  const unifiedIdsById = joinUnifiedIds(query.unifiedIdsById, unifiedIdsInRows, idsThemselves);
+  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
+  const { tables, unifiedIdsById } = await lookUpIds(place, query);
   const textsOfIds = ids
     .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
@@ -49,7 +46,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
   const warnings = new Set(tables.flatMap(({ externalLookUp }) => externalLookUp.warnings));
-  const leavingRows: LeavingRows[] = [];
+  const leavingGroups: LeavingGroup[] = [];
   for (const table of tables) {
     const { externalLookUp, unifiedColumn } = table;
     const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
@@ -58,10 +55,10 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     const conditionSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
     conditions[table.name] = conditionSql;
     for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, conditionSql)) {
-      leavingRows.push({
+      leavingGroups.push({
         ids: new Set([...externalLookUp.idsOf(externalTexts), ...unifiedLookUp.idsOf(unifiedTexts)]),
         personTexts: unifiedTexts.map((text) => personOf(text, hashKey)),
-        keyCheckPairs: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
+        keyChecks: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
         hasOtherId: externalTexts.some((text) => externalLookUp.idsOf([text]).length === 0),
         rowCount,
       });
@@ -69,7 +66,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   }
 
   // 3. Who these rows are of, and how many each id has.
-  const counts = countPeople(leavingRows);
+  const counts = countPeople(leavingGroups);
 
   // 4. Of ids without a row: the text there that is most probably the same id.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
@@ -79,10 +76,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   }
   const people: PeopleInPlace = {
     ...counts,
-    unifiedIdsInRows: joinUnifiedIds(
-      unifiedIdsInRows,
-      idsThemselves.filter(([id]) => counts.rowCountById.has(id)),
-    ),
+    unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
     similarIdById,
     state: place.state,
     warnings: [...warnings],
@@ -90,12 +84,14 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   return { people, conditions };
 }
 
-/** Looks the ids up in each table that has rows. Finds the unified ids of the rows that hold one. */
+/** Looks the ids up in each table that has rows. Adds the unified ids of the rows that hold one to those of the query. */
 async function lookUpIds({ engine, name: place, state, relations }: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
   const tables: SearchedTable[] = [];
-  const idPairs: [id: string, unifiedIds: readonly string[]][] = [];
+  // Ids that are looked up in `df_unified_id` are unified ids themselves, also those of people without events.
+  const idPairs: [id: string, unifiedIds: readonly string[]][] =
+    byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
   for (const { name } of TABLES) {
     const [relation, tableState] = [relations[name], state[name]];
     if (relation === undefined || tableState === undefined) continue;
@@ -111,7 +107,7 @@ async function lookUpIds({ engine, name: place, state, relations }: SearchedPlac
       for (const id of externalLookUp.idsOf(externalTexts)) idPairs.push([id, unifiedTexts]);
     }
   }
-  return { tables, unifiedIdsInRows: joinUnifiedIds(idPairs) };
+  return { tables, unifiedIdsById: joinUnifiedIds(query.unifiedIdsById, idPairs) };
 }
 
 /** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */
@@ -131,34 +127,34 @@ async function groupRows({ engine, relation, externalColumn, unifiedColumn }: Se
 }
 
 /** Rows that leave, and whose cells have the same texts. */
-interface LeavingRows {
-  /** The listed ids that they are of; none for rows of the suppression list. */
+interface LeavingGroup {
+  /** The ids of the query that they are of; none for rows of the suppression list. */
   readonly ids: ReadonlySet<string>;
   /** Whose they are, by `personOf`. */
   readonly personTexts: readonly string[];
-  readonly keyCheckPairs: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
+  readonly keyChecks: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
 }
 
-function countPeople(leavingRows: readonly LeavingRows[]) {
-  const listedRows = leavingRows.filter(({ ids }) => ids.size > 0);
-  const suppressedRows = leavingRows.filter(({ ids }) => ids.size === 0);
-  const peopleOf = (rows: readonly LeavingRows[]) => new Set(rows.flatMap(({ personTexts }) => personTexts));
-  const countRows = (rows: readonly LeavingRows[]) => rows.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  const listedPeople = peopleOf(listedRows);
+function countPeople(leavingGroups: readonly LeavingGroup[]) {
+  const groupsOfIds = leavingGroups.filter(({ ids }) => ids.size > 0);
+  const suppressedGroups = leavingGroups.filter(({ ids }) => ids.size === 0);
+  const peopleOf = (groups: readonly LeavingGroup[]) => new Set(groups.flatMap(({ personTexts }) => personTexts));
+  const countRows = (groups: readonly LeavingGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
+  const peopleOfIds = peopleOf(groupsOfIds);
   const rowCountById = new Map<string, number>();
-  for (const { ids, rowCount } of listedRows) {
+  for (const { ids, rowCount } of groupsOfIds) {
     for (const id of ids) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
   }
-  const otherPeople = [...peopleOf(suppressedRows)].filter((person) => !listedPeople.has(person));
+  const otherPeople = [...peopleOf(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
-    keyCheckByUnifiedId: new Map(listedRows.flatMap(({ keyCheckPairs }) => keyCheckPairs)),
-    personCount: listedPeople.size,
+    keyCheckByUnifiedId: new Map(groupsOfIds.flatMap(({ keyChecks }) => keyChecks)),
+    personCount: peopleOfIds.size,
     rowCountById,
-    rowCount: countRows(listedRows),
-    peopleWithOtherIds: peopleOf(listedRows.filter(({ hasOtherId }) => hasOtherId)),
-    suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedRows) },
+    rowCount: countRows(groupsOfIds),
+    peopleWithOtherIds: peopleOf(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
+    suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedGroups) },
   };
 }
 

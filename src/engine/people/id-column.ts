@@ -95,8 +95,8 @@ export class IdColumn {
     const { queryKey, matchingKey, hasPlainRows } = this.keys;
     // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
     const cellKey = hasPlainRows && texts.some(({ text }) => isHash(text)) ? queryKey : undefined;
-    const formsSql = this.#formsSql({ hashesTexts: matchingKey !== undefined, hashesCells: cellKey !== undefined });
-    await this.#table.engine.run(`CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS ${formsSql}`, {
+    const matchesSql = this.#matchesSql({ hashesTexts: matchingKey !== undefined, hashesCells: cellKey !== undefined });
+    await this.#table.engine.run(`CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS ${matchesSql}`, {
       ...(matchingKey ?? cellKey)?.hmacPads(),
       texts: JSON.stringify(texts),
     });
@@ -115,20 +115,20 @@ export class IdColumn {
   }
 
   /** SQL of a relation (id, text) of what cells may hold for the pairs of id and text in `$texts`. */
-  #formsSql({ hashesTexts, hashesCells }: { readonly hashesTexts: boolean; readonly hashesCells: boolean }): string {
-    const plainFormSqls = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
-    const hashedFormSqls = hashesTexts ? plainFormSqls.map((form) => hmacSql(form)) : [];
+  #matchesSql({ hashesTexts, hashesCells }: { readonly hashesTexts: boolean; readonly hashesCells: boolean }): string {
+    const plainSqls = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
+    const hashedSqls = hashesTexts ? plainSqls.map((plainSql) => hmacSql(plainSql)) : [];
     const plainCellsSql = `
       UNION
       SELECT id, cells.text
       FROM ${this.#cellTextsSql} AS cells
-      JOIN forms ON forms.text = ${hmacSql('cells.text')}`;
+      JOIN matches ON matches.text = ${hmacSql('cells.text')}`;
     return `
       WITH
         texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
-        forms AS (SELECT id, unnest(${listSql([...plainFormSqls, ...hashedFormSqls])}) AS text FROM texts)
+        matches AS (SELECT id, unnest(${listSql([...plainSqls, ...hashedSqls])}) AS text FROM texts)
       SELECT DISTINCT id, text
-      FROM forms
+      FROM matches
       WHERE text <> ''
       ${hashesCells ? plainCellsSql : ''}`;
   }
@@ -139,8 +139,8 @@ export class IdColumn {
     const { key, hmacs } = suppressedPeople;
     const { queryKey, hasPlainRows } = this.keys;
     const pads = hasPlainRows ? queryKey?.hmacPads() : undefined;
-    const formSqls = pads === undefined ? ['text'] : ['text', hmacSql('text', 'query_')];
-    const isListedSql = anyOfSql(formSqls.map((form) => `${hmacSql(form)} IN ${jsonTextsSql('$hmacs')}`));
+    const idSqls = pads === undefined ? ['text'] : ['text', hmacSql('text', 'query_')];
+    const isListedSql = anyOfSql(idSqls.map((idSql) => `${hmacSql(idSql)} IN ${jsonTextsSql('$hmacs')}`));
     const rows = await this.#table.engine.rows(`SELECT text FROM ${this.#cellTextsSql} WHERE ${isListedSql}`, {
       ...key.hmacPads(),
       ...(pads && { query_inner_pad: pads.inner_pad, query_outer_pad: pads.outer_pad }),
@@ -154,11 +154,10 @@ export class IdColumn {
     if (ids.length === 0 || this.cellSqls.length === 0) return [];
     const { matchingKey } = this.keys;
     const foldedTextSql = foldedSql('text');
-    const foldedFormSqls =
-      matchingKey === undefined ? [foldedTextSql] : [foldedTextSql, foldedSql(hmacSql(foldedTextSql))];
+    const hashedSqls = matchingKey === undefined ? [] : [foldedSql(hmacSql(foldedTextSql))];
     const sql = `
       WITH
-        ids AS (SELECT text AS id, unnest(${listSql(foldedFormSqls)}) AS folded FROM ${jsonTextsSql('$ids')}),
+        ids AS (SELECT text AS id, unnest(${listSql([foldedTextSql, ...hashedSqls])}) AS folded FROM ${jsonTextsSql('$ids')}),
         cells AS (SELECT text, ${foldedTextSql} AS folded FROM ${this.#cellTextsSql})
       SELECT id, text
       FROM ids

@@ -6,8 +6,9 @@
 //   1. `member` holds `A-1` or its hash: such a row names the unified id `u7`, or nobody
 //   2. `df_unified_id` holds `u7` or its hash: the other rows of the person
 //
-// `find-people.ts` does these steps. `id-column.ts` knows the texts that cells of such a column may hold for an id. A
-// purge removes the rows by the same condition by which they were counted. A key is always one of HMAC.
+// `find-people.ts` does these steps. `id-column.ts` knows the texts that cells of such a column may hold for an id,
+// `column-keys.ts` under which keys they are hashed, and `spelling.ts` which ids are nearly equal. A purge removes the
+// rows by the same condition by which they were counted. A key is always one of HMAC.
 
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
@@ -18,7 +19,7 @@ import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Unified ids as rows hold them, plain and hashed. The value is the check value of the key under which one is a hash;
+ * Unified ids as rows and ways have them, plain and hashed. The value is the check value of the key under which one is a hash;
  * undefined for a plain one. A check value tells keys apart, and says nothing of them.
  */
 export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
@@ -52,8 +53,8 @@ export interface PeopleInPlace {
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowCountById: ReadonlyMap<string, number>;
-  /** Of the ids that rows hold: the unified ids of these rows. */
-  readonly unifiedIdsInRows: UnifiedIdsById;
+  /** Of the ids that have a row: their unified ids, as these rows and the query have them. */
+  readonly unifiedIdsById: UnifiedIdsById;
   /** Of ids without a row: the nearest text of the column that differs only in its spelling. */
   readonly similarIdById: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */

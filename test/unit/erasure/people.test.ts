@@ -229,7 +229,7 @@ describe('people in a place', () => {
     await expect(look(query)).rejects.toThrow('hash_key is missing');
     const people = await look({ ...query, hashKey });
     expect(people).toMatchObject({ personCount: 1, rowCount: 1, warnings: [] });
-    expect(people.unifiedIdsInRows).toEqual(new Map([['u2', ['u2']]]));
+    expect(people.unifiedIdsById).toEqual(new Map([['u2', ['u2']]]));
   });
 
   it('are found by a hashed column whose name the export has in another Unicode form', async () => {
