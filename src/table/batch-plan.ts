@@ -91,8 +91,8 @@ async function findUnchanged(
 }
 
 /**
- * The number of rows that the day has if the place holds all of a download. A day that shares rows with its neighbours
- * should have as many as the last commit left, unless that suppressed more or fewer of them.
+ * The number of rows that a day has if the place holds all of its download. Of a day that shares rows with its
+ * neighbours the last commit left so many, if it suppressed as many.
  */
 function expectedRows(receipt: Receipt, storedReceipt: StoredReceipt | undefined): number {
   const isComparable = mayShareRows(receipt) && storedReceipt?.suppressed === receipt.suppressed;
