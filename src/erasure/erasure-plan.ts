@@ -45,9 +45,8 @@ export async function planErasure(options: ErasureOptions) {
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === 'none', ids });
   const requestableIds = deleter === undefined ? [] : listedIds;
-  const idsDoneBefore = requestsAgain ? [] : requestableIds.filter((listed) => isDoneBefore(listed, ledger));
-  const idsToSkip = new Set(idsDoneBefore);
-  const idsToRequest = requestableIds.filter((listed) => !idsToSkip.has(listed));
+  const idsDoneBefore = new Set(requestsAgain ? [] : requestableIds.filter((listed) => isDoneBefore(listed, ledger)));
+  const idsToRequest = requestableIds.filter((listed) => !idsDoneBefore.has(listed));
   const purgePlan =
     purgeSettings === undefined || (ids.length === 0 && !isSuppressedOnly)
       ? undefined
@@ -69,7 +68,8 @@ export async function planErasure(options: ErasureOptions) {
       counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
-      memorySentences(idsDoneBefore, ledger, settings),
+      memorySentence(idsDoneBefore, ledger, settings) ?? [],
+      otherAddressesText(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
     ].flat(),
   };
 }
@@ -85,21 +85,19 @@ function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
   return requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= history.newestRequestedAt;
 }
 
-/** What the ledger remembers of the list, or that it remembers nothing. */
-function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, settings: ErasureSettings): string[] {
-  if (!ledger.isKept) {
-    return ['There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.'];
-  }
-  const otherAddresses = otherAddressesText(settings.serviceId, [...ledger.history.otherAddresses]) ?? [];
-  if (idsDoneBefore.length === 0) return [otherAddresses].flat();
+/** Whom the ledger knows as deleted, or that there is no ledger. */
+function memorySentence(idsDoneBefore: ReadonlySet<ListedId>, ledger: Ledger, settings: ErasureSettings) {
+  if (!ledger.isKept)
+    return 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.';
+  if (idsDoneBefore.size === 0) return undefined;
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = new Set(idsDoneBefore.flatMap(({ id }) => standingAnswer(ledger.history.of(id))?.at.slice(0, 10) ?? []));
-  return [
-    `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
-      `again. To request them, give forget --again, or ${later}.`,
-    otherAddresses,
-  ].flat();
+  const answers = [...idsDoneBefore].flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
+  const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
+  return (
+    `${formatCount(idsDoneBefore.size, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
+    `again. To request them, give forget --again, or ${later}.`
+  );
 }
 
 /** How the requests break their guard, as a sentence; an id that the service rejected before is no danger. */

@@ -23,7 +23,7 @@ export function reportOf(
     mode: isPlan ? 'plan' : 'executed',
     run: isPlan ? null : ledger.run,
     ...plan.counts,
-    done_before: plan.idsDoneBefore.length,
+    done_before: plan.idsDoneBefore.size,
     to_request: idsToRequest.length,
     guard: plan.guardProblem ?? null,
     purge_only: plan.isPurgeOnly,

@@ -26,8 +26,7 @@ export interface ErasureResult {
  * Erases the people of a list, in five steps: plan, consent, purge, request, report. The purge comes first: the service
  * still knows the profiles then. So after a kill the same command finds the same people. Without a consent it ends
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
- * is impossible, if the hash is another one, or if the signal aborts. Rejects if the ledger cannot be written, too; in
- * the purge of a place that is a failure of the place.
+ * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
 export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
   const { settings, io, consent, deleter, onPlanned, onDecided } = options;
@@ -88,8 +87,7 @@ function requestFailure(
   const undecided = idsToRequest.length - done - rejected;
   const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint =
-    purgePlan !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';
+  const purgeOnlyHint = purgePlan ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
   if (undecided > 0) {
     const codes = codesText(counts.undecided_codes);
@@ -120,6 +118,5 @@ function worstOf(failures: readonly (UserError | undefined)[]): UserError | unde
     .sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode));
   const [worst] = sorted;
   if (sorted.length < 2) return worst;
-  const { kind, exitCode } = worst;
-  return new UserError(kind, sorted.map(({ message }) => message).join(' '), { exitCode });
+  return new UserError(worst.kind, sorted.map(({ message }) => message).join(' '), { exitCode: worst.exitCode });
 }

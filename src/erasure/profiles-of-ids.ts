@@ -106,9 +106,7 @@ class ProfileReader {
     for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? [])
       keepNearest(this.similarIdById, id, externalId);
     if (ids.has(externalId)) {
-      const unifiedIds = this.unifiedIdsById.get(externalId);
-      if (unifiedIds === undefined) this.unifiedIdsById.set(externalId, [unifiedId]);
-      else unifiedIds.push(unifiedId);
+      this.unifiedIdsById.set(externalId, [...(this.unifiedIdsById.get(externalId) ?? []), unifiedId]);
       return;
     }
     const person = personOf(unifiedId, hashKey);

@@ -91,8 +91,8 @@ export async function planPurge(
   // Anew: a purge that ended meanwhile has made list and places longer.
   const suppressedCount = suppressionList.readPeople().hmacs.length;
   const warnings = [...listedPeople.warnings];
-  const knownLength = ledger.history.suppressionLength;
-  if (!beginsNewList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
+  if (!beginsNewList)
+    warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, suppressedCount));
   for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings);
     const { suppressionLength } = people.state;
@@ -193,8 +193,7 @@ function purgeFailure(thrown: unknown, name: string, logger: Logger): UserError 
   const error = diskErrorByItsPath(thrown);
   if (error instanceof UserError) return error;
   logger.error('purge.defect', `${name}: ${defectText(error)}`);
-  const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-  return systemError(message, { cause: error });
+  return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
 }
 
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */

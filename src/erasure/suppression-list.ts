@@ -130,8 +130,7 @@ export class SuppressionList {
   #readForLoad() {
     const { path } = this;
     try {
-      const mayBeMissing = this.#keyedFile.configuredKey === undefined;
-      const text = mayBeMissing ? textIfThere(path) : readFileSync(path, 'utf8');
+      const text = this.#keyedFile.configuredKey === undefined ? textIfThere(path) : readFileSync(path, 'utf8');
       return this.#parse(text, keyForReading(this.#keyedFile));
     } catch (error) {
       if (codeOf(error) === undefined) throw error;

@@ -86,8 +86,7 @@ export async function verifyLedger(ledger: LedgerSource, head = GENESIS, onLine:
     onLine(line, number);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
-  const problems = problem === undefined ? [] : [problem];
-  if (problem === undefined && !isHeadSeen) problems.push(cutOff);
+  const problems = [problem ?? (isHeadSeen ? [] : cutOff)].flat();
   return {
     v: 1,
     kind: 'ledger_verdict',
