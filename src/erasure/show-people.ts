@@ -22,7 +22,6 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
   const refusal = refusedSentence(list.counts);
   if (refusal !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusal}`);
   const listedPeople = await findListedPeople(listedIds, searchSettings);
-  const ids = listedIds.map(({ id }) => id);
   const peopleInPlaces: PeopleInPlace[] = [];
   for (const place of places) peopleInPlaces.push(await (await place.target.people(place)).find(listedPeople.query));
   const warnings = [
@@ -37,7 +36,7 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
     const names = places.map(({ name }) => name);
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
-      ids.map((id) => {
+      listedIds.map(({ id }) => {
         const rows = peopleInPlaces.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
         return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: listedPeople.usedWays, rows };
       }),
@@ -48,9 +47,10 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
     const reader = await place.target.people(place);
     for await (const row of reader.rows(listedPeople.query)) {
       io.signal.throwIfAborted();
+      // The member of the place stands before those of the row, which is a JSON object.
       await write(`{"place":${JSON.stringify(place.name)},${row.slice(1)}`);
       rows++;
     }
   }
-  return { ids: ids.length, rows };
+  return { ids: listedIds.length, rows };
 }

@@ -41,18 +41,18 @@ export class ColumnKeys {
   }
 
   /** Throws a configuration failure for hashes of which none is under the key of the query: no plain id finds them. */
-  requireMatchingKey(place: string): void {
+  requireMatchingKey(placeName: string): void {
     if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
     throw configError(
-      `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+      `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
         'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
     );
   }
 
   /** Warns of rows that are not searched, since their key is not that of the query. `has…Ids`: what is looked up. */
-  warnings(place: string, ids: { readonly hasPlainIds: boolean; readonly hasHashedIds: boolean }): string[] {
+  warnings(placeName: string, ids: { readonly hasPlainIds: boolean; readonly hasHashedIds: boolean }): string[] {
     const warning = (how: string) =>
-      `${place}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
+      `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
     if (ids.hasHashedIds && this.hasPlainRows && this.queryKey === undefined)
       return [warning('plain, and only its hash is known')];

@@ -12,7 +12,7 @@ import { keepNearest } from './spelling.ts';
 export interface SearchedPlace {
   readonly engine: Engine;
   /** The place as messages name it. */
-  readonly name: string;
+  readonly placeName: string;
   readonly state: PlaceState;
   /** All rows of each table, with all columns; undefined if the place lacks the table. */
   readonly relations: ByTable<string | undefined>;
@@ -85,7 +85,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 }
 
 /** Looks the ids up in each table that has rows. Adds the unified ids of the rows that hold one to those of the query. */
-async function lookUpIds({ engine, name: place, state, relations }: SearchedPlace, query: PeopleQuery) {
+async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
   const tables: SearchedTable[] = [];
@@ -95,12 +95,11 @@ async function lookUpIds({ engine, name: place, state, relations }: SearchedPlac
   for (const { name } of TABLES) {
     const [relation, tableState] = [relations[name], state[name]];
     if (relation === undefined || tableState === undefined) continue;
-    const rows = { engine, place, name, relation, state: tableState };
+    const rows = { engine, placeName, name, relation, state: tableState };
     const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
     const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
-    if (unifiedColumn.cellSqls.length === 0) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
-    const idsAsTexts = ids.map((id) => ({ id, text: id }));
-    const externalLookUp = await externalColumn.lookUp(idsAsTexts);
+    if (unifiedColumn.cellSqls.length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
+    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
     const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };
     tables.push(table);
     for (const { externalTexts, unifiedTexts } of await groupRows(table, externalLookUp.conditionSql)) {
@@ -113,7 +112,7 @@ async function lookUpIds({ engine, name: place, state, relations }: SearchedPlac
 /** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */
 async function groupRows({ engine, relation, externalColumn, unifiedColumn }: SearchedTable, conditionSql: string) {
   const groups = await engine.rows(`
-    SELECT ${externalColumn.textsSql} AS external_texts, ${unifiedColumn.textsSql} AS unified_texts, count(*) AS row_count
+    SELECT ${externalColumn.cellTextsSql} AS external_texts, ${unifiedColumn.cellTextsSql} AS unified_texts, count(*) AS row_count
     FROM ${relation}
     WHERE ${conditionSql}
     GROUP BY ALL`);

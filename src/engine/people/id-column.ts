@@ -14,7 +14,7 @@ import { foldedSql } from './spelling.ts';
 export interface TableRows {
   readonly engine: Engine;
   /** The place as messages name it. */
-  readonly place: string;
+  readonly placeName: string;
   readonly name: Table['name'];
   /** All rows, with all columns. */
   readonly relation: string;
@@ -48,13 +48,13 @@ export class IdColumn {
   /** SQL of the text of each of its cells in a row, NULL if it is absent. */
   readonly cellSqls: readonly string[];
   /** SQL of the list of these texts. */
-  readonly textsSql: string;
+  readonly cellTextsSql: string;
   readonly keys: ColumnKeys;
   readonly #table: TableRows;
   readonly #kind: IdKind;
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (text) of the different texts of its cells in all rows. */
-  readonly #cellTextsSql: string;
+  readonly #distinctTextsSql: string;
   /** Temporary table (id, text) of the texts of the latest look-up. */
   readonly #lookUpTable: string;
 
@@ -67,13 +67,13 @@ export class IdColumn {
       codecOf(column.type, zone).textSql(identifier(column.name)),
       rescuedTextSql(column),
     ]);
-    this.textsSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
+    this.cellTextsSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
     this.keys = new ColumnKeys(columns[0]?.source ?? '', state, queryKey);
     this.#table = table;
     this.#kind = kind;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
-    this.#cellTextsSql = `(SELECT DISTINCT unnest(${this.textsSql}) AS text FROM ${relation})`;
+    this.#distinctTextsSql = `(SELECT DISTINCT unnest(${this.cellTextsSql}) AS text FROM ${relation})`;
     this.#lookUpTable = `temp.main._dfinery_${name}_${kind}_ids`;
   }
 
@@ -83,12 +83,12 @@ export class IdColumn {
    */
   async lookUp(textsOfIds: readonly TextOfId[], suppressedTexts: readonly string[] = []): Promise<LookUp> {
     if (this.cellSqls.length === 0) return { conditionSql: 'false', warnings: [], idsOf: () => [] };
-    const { place } = this.#table;
+    const { placeName } = this.#table;
     // An external id is plain, whatever it looks like.
     const isHashed = ({ text }: TextOfId) => this.#kind === 'unified' && isHash(text);
     const [hasHashedIds, hasPlainIds] = [textsOfIds.some(isHashed), !textsOfIds.every(isHashed)];
-    if (hasPlainIds) this.keys.requireMatchingKey(place);
-    const warnings = this.keys.warnings(place, { hasPlainIds, hasHashedIds });
+    if (hasPlainIds) this.keys.requireMatchingKey(placeName);
+    const warnings = this.keys.warnings(placeName, { hasPlainIds, hasHashedIds });
     const texts = [...textsOfIds, ...suppressedTexts.map((text) => ({ id: null, text }))];
     // A condition without a look-up needs no scan of the rows.
     if (texts.length === 0) return { conditionSql: 'false', warnings, idsOf: () => [] };
@@ -121,7 +121,7 @@ export class IdColumn {
     const plainCellsSql = `
       UNION
       SELECT id, cells.text
-      FROM ${this.#cellTextsSql} AS cells
+      FROM ${this.#distinctTextsSql} AS cells
       JOIN matches ON matches.text = ${hmacSql('cells.text')}`;
     return `
       WITH
@@ -141,7 +141,7 @@ export class IdColumn {
     const pads = hasPlainRows ? queryKey?.hmacPads() : undefined;
     const idSqls = pads === undefined ? ['text'] : ['text', hmacSql('text', 'query_')];
     const isListedSql = anyOfSql(idSqls.map((idSql) => `${hmacSql(idSql)} IN ${jsonTextsSql('$hmacs')}`));
-    const rows = await this.#table.engine.rows(`SELECT text FROM ${this.#cellTextsSql} WHERE ${isListedSql}`, {
+    const rows = await this.#table.engine.rows(`SELECT text FROM ${this.#distinctTextsSql} WHERE ${isListedSql}`, {
       ...key.hmacPads(),
       ...(pads && { query_inner_pad: pads.inner_pad, query_outer_pad: pads.outer_pad }),
       hmacs: JSON.stringify(hmacs),
@@ -158,7 +158,7 @@ export class IdColumn {
     const sql = `
       WITH
         ids AS (SELECT text AS id, unnest(${listSql([foldedTextSql, ...hashedSqls])}) AS folded FROM ${jsonTextsSql('$ids')}),
-        cells AS (SELECT text, ${foldedTextSql} AS folded FROM ${this.#cellTextsSql})
+        cells AS (SELECT text, ${foldedTextSql} AS folded FROM ${this.#distinctTextsSql})
       SELECT id, text
       FROM ids
       JOIN cells USING (folded)

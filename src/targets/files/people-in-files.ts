@@ -121,7 +121,7 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
     user_profiles: state.user_profiles && (await relationOf(place, 'user_profiles', state.user_profiles, files)),
   };
   const { address } = place.options;
-  const searchedPlace = { engine: place.engine, name: address, state, relations };
+  const searchedPlace = { engine: place.engine, placeName: address, state, relations };
   const { people, conditions } = await findPeople(searchedPlace, query);
   const warnings = [...people.warnings, ...damageWarnings(version).map((message) => `${address}: ${message}`)];
   return { searchedPlace, conditions, people: { ...people, warnings } };
