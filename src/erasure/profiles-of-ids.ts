@@ -30,8 +30,8 @@ export async function profilesOfIds(
   query: ProfileQuery,
   service: ExportService,
   io: Omit<Runtime, 'env'>,
-): Promise<{ readonly profiles?: ProfileReader; readonly whyNoProfiles?: string }> {
-  const deps = { ...io, service, openOutput: () => new ProfileReader(query) };
+): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNoProfiles?: string }> {
+  const deps = { ...io, service, openOutput: () => new ProfilesOfIds(query) };
   let answer = await download(IDS_ALONE, deps);
   if (answer.kind === 'invalid') answer = await download(ALL_PROPERTIES, deps);
   if (answer.kind !== 'checked') {
@@ -41,16 +41,16 @@ export async function profilesOfIds(
     if (!isMissing) throw configError(`${sentence} Nothing was done.`);
     return { whyNoProfiles: `The service does not export profiles: ${sentence}` };
   }
-  const { scan, output: reader } = answer;
-  reader.finish();
+  const { scan, output: profiles } = answer;
+  profiles.finish();
   if (!scan.columns.some(({ headerName }) => headerName === EXTERNAL_ID))
     return { whyNoProfiles: `The profiles of the service have no column ${EXTERNAL_ID}.` };
-  if (!reader.hasExternalIds) return { whyNoProfiles: `No profile of the service has a ${EXTERNAL_ID}.` };
-  return { profiles: reader };
+  if (!profiles.hasExternalIds) return { whyNoProfiles: `No profile of the service has a ${EXTERNAL_ID}.` };
+  return { profiles };
 }
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */
-async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader>) {
+async function download(request: ProfileRequest, deps: ProfileDeps<ProfilesOfIds>) {
   try {
     return await downloadProfiles(request, deps);
   } catch (error) {
@@ -59,8 +59,8 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
   }
 }
 
-/** Reads checked CSV as it arrives, and keeps what it says of the ids. Memory: the profiles of the list. */
-class ProfileReader {
+/** What the profiles say of the ids, read from checked CSV as it arrives. Memory: the profiles of the list. */
+class ProfilesOfIds {
   readonly unifiedIdsById = new Map<string, string[]>();
   /** The external id of a profile that is nearest to the id, and differs only in its spelling. */
   readonly similarIdById = new Map<string, string>();

@@ -87,6 +87,8 @@ describe('a sync', () => {
       message: expect.stringContaining('1 of 2 IDs are deleted at the service. Undecided: 1'),
     });
     expect(statsOf(first)).toHaveLength(1);
+    const single = await setup.write([record('b')]);
+    expect(single.errors()[0].message).toContain('0 of 1 ID is deleted at the service.');
     setup.answer = knows('a', 'b');
     setup.server.seen.length = 0;
     const second = await setup.write(rows);
