@@ -55,7 +55,7 @@ export class IdColumn {
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (text) of the different texts of its cells in all rows. */
   readonly #distinctTextsSql: string;
-  /** Temporary table (id, text) of the texts of the latest look-up. */
+  /** Temporary table (id, text) of what cells may hold for the texts of the latest look-up. */
   readonly #lookUpTable: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
@@ -92,14 +92,7 @@ export class IdColumn {
     const texts = [...textsOfIds, ...suppressedTexts.map((text) => ({ id: null, text }))];
     // A condition without a look-up needs no scan of the rows.
     if (texts.length === 0) return { conditionSql: 'false', warnings, idsOf: () => [] };
-    const { queryKey, matchingKey, hasPlainRows } = this.keys;
-    // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
-    const cellKey = hasPlainRows && texts.some(({ text }) => isHash(text)) ? queryKey : undefined;
-    const matchesSql = this.#matchesSql({ hashesTexts: matchingKey !== undefined, hashesCells: cellKey !== undefined });
-    await this.#table.engine.run(`CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS ${matchesSql}`, {
-      ...(matchingKey ?? cellKey)?.hmacPads(),
-      texts: JSON.stringify(texts),
-    });
+    await this.#storeMatches(texts);
     const rows = await this.#table.engine.rows(`
       SELECT text, list(id) AS ids
       FROM ${this.#lookUpTable}
@@ -114,23 +107,29 @@ export class IdColumn {
     };
   }
 
-  /** SQL of a relation (id, text) of what cells may hold for the pairs of id and text in `$texts`. */
-  #matchesSql({ hashesTexts, hashesCells }: { readonly hashesTexts: boolean; readonly hashesCells: boolean }): string {
+  /** Fills the table of the look-up with what cells may hold for these texts. */
+  async #storeMatches(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
+    const { queryKey, matchingKey, hasPlainRows } = this.keys;
     const plainSqls = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
-    const hashedSqls = hashesTexts ? plainSqls.map((plainSql) => hmacSql(plainSql)) : [];
+    const hashedSqls = matchingKey === undefined ? [] : plainSqls.map((plainSql) => hmacSql(plainSql));
+    // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
+    const cellKey = hasPlainRows && texts.some(({ text }) => isHash(text)) ? queryKey : undefined;
     const plainCellsSql = `
       UNION
       SELECT id, cells.text
       FROM ${this.#distinctTextsSql} AS cells
       JOIN matches ON matches.text = ${hmacSql('cells.text')}`;
-    return `
+    const sql = `
+      CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS
       WITH
         texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
         matches AS (SELECT id, unnest(${listSql([...plainSqls, ...hashedSqls])}) AS text FROM texts)
       SELECT DISTINCT id, text
       FROM matches
       WHERE text <> ''
-      ${hashesCells ? plainCellsSql : ''}`;
+      ${cellKey === undefined ? '' : plainCellsSql}`;
+    const pads = (matchingKey ?? cellKey)?.hmacPads();
+    await this.#table.engine.run(sql, { ...pads, texts: JSON.stringify(texts) });
   }
 
   /** The texts of cells that are on the suppression list, by the id or by its hash. */

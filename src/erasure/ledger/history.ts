@@ -96,6 +96,7 @@ export class LedgerHistory {
     }
     if (line.kind === 'purged') this.suppressionLength = line.listed;
     const run = this.runs.get(line.run);
+    // A run on another service says nothing here: the same id may be another person there.
     if (run === undefined) return;
     this.noteConfirmation(line);
     if (line.kind === 'purged') {
