@@ -120,11 +120,16 @@ describe('a run', () => {
   });
 
   it('that was stopped ends with the reason of the signal', async () => {
-    await start();
+    const slow = holding('2026-01-15');
+    await start({ fault: slow.fault });
     const reason = new Error('stopped');
     const running = fixture.run(SETTINGS);
+    await until(() => fixture.extraction?.outcome.receipts.size === 4);
     fixture.controller.abort(reason);
     await expect(running).rejects.toBe(reason);
+    // The days before the slow one were waiting for their batch.
+    expect(fixture.target.commits).toEqual([]);
+    slow.release();
   });
 
   it.each([401, 200])('ends at once when the token is wrong, with exit 2, by a %i', async (status) => {

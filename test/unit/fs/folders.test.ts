@@ -1,4 +1,4 @@
-import fs, { writeFileSync } from 'node:fs';
+import fs, { chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { makeFolders } from '../../../src/fs/folders.ts';
@@ -32,6 +32,15 @@ describe('folders', () => {
       throw systemError('EIO');
     };
     await expect(withCall(fs.promises, 'open', fail, () => makeFolders(path))).rejects.toThrow('EIO');
+  });
+
+  it.runIf(process.getuid?.() === 0)('are made also where a file system keeps no owners', async () => {
+    chownSync(dir, 1234, 1235);
+    const refuse = () => {
+      throw systemError('EPERM');
+    };
+    await withCall(fs, 'lchownSync', refuse, () => makeFolders(path));
+    expectMode(path, 0o700);
   });
 
   it.runIf(process.platform === 'linux')('fail at once where nothing can be made', async () => {

@@ -215,10 +215,15 @@ describe('failures of a bucket', () => {
         () => Promise.reject(new Error('no failure')),
         (error) => error,
       );
-    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 500, code: 'InternalError' } : 'normal');
-    expect(await failed()).toMatchObject(failure(3, '500 InternalError'));
-    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 400, code: 'InvalidArgument' } : 'normal');
-    expect(await failed()).toMatchObject(failure(2, '400 InvalidArgument: as the test'));
+    for (const [exitCode, status, code, more] of [
+      [3, 500, 'InternalError', ''],
+      [3, 409, 'ConditionalRequestConflict', ''],
+      [3, 400, 'RequestTimeout', ''],
+      [2, 400, 'InvalidArgument', ': as the test'],
+    ] as const) {
+      s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status, code } : 'normal');
+      expect(await failed()).toMatchObject(failure(exitCode, `${status} ${code}${more}`));
+    }
     s3.outcomeOf = () => 'normal';
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
     expect(await failed()).toMatchObject({ exitCode: 2 });
@@ -267,12 +272,18 @@ describe('failures of a bucket', () => {
   it('a request is not made again after a stop', async () => {
     const stop = new AbortController();
     s3.outcomeOf = ({ what }) => {
-      if (what !== 'PutObject') return 'normal';
+      if (what !== 'PutObject' || stop.signal.aborted) return 'normal';
       stop.abort(new Error('stopped'));
       return 'answer lost';
     };
-    await expect(using((storage) => storage.write('x', ''), stop.signal)).rejects.toThrow('stopped');
-    expect(s3.requests.filter(({ what }) => what === 'PutObject')).toHaveLength(1);
+    await using(async (storage) => {
+      await expect(storage.write('x', '')).rejects.toThrow('stopped');
+      await storage.write('how-it-ended', '');
+    }, stop.signal);
+    expect(s3.requests.filter(({ what }) => what === 'PutObject').map(({ key }) => key)).toEqual([
+      'lake/x',
+      'lake/how-it-ended',
+    ]);
   });
 
   it('plain http to another machine is refused, also if the SDK finds the endpoint by itself', async () => {
