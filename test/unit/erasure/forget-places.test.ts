@@ -97,6 +97,7 @@ describe('an erasure', () => {
     const sentence = /^1 ID was deleted at the service before \(2026-01-2\d\), and will not be requested again/;
     expect(second.warnings[0]).toMatch(sentence);
     expect(requestedIds()).toEqual(['m1', 'm2']);
+    expect((await proofOf('m1'))[0]).toBe(0);
     expect((await erase(...words, '--again')).done).toBe(2);
     expect(requestedIds()).toEqual(['m1', 'm2', 'm1', 'm2']);
     // A kill between the last purge and its requests leaves a confirmed ID open.
@@ -115,6 +116,9 @@ describe('an erasure', () => {
     const done = await erase('--id', 'm1', '--purge-only', ...only(DUCKDB));
     expect([done.exit, done.places[0].rows_removed, requestedIds()], done.said).toEqual([0, 2, []]);
     expect(await proofOf('m1')).toEqual([0, expect.stringContaining('2 rows removed')]);
+    configure({}, { base_url: 'http://127.0.0.1:1' });
+    const { warnings } = await planOf('--id', 'm1', '--purge-only', ...only(DUCKDB));
+    expect(warnings.join(' ')).toContain('those deletions do not count here');
   });
 
   it.each<[string, Answer, string, RegExp]>([

@@ -168,6 +168,9 @@ describe('an ID that no way finds', () => {
       expect.stringContaining('deleted at the service before'),
       expect.stringContaining('No place holds'),
     ]);
+    // Of an ID that was found nowhere nothing was erased.
+    await erase('--id', 'Z', ...IN());
+    expect((await planOf('--id', 'Z', ...IN())).warnings.join()).toContain('IDs that no way finds');
     // The service deleted its last profile, and the answer was lost.
     useProfiles(csvOf(['', u('b')]));
     expect((await planOf('--id', 'A', ...IN())).exit).toBe(0);
@@ -363,10 +366,13 @@ describe('a place that is not purged', () => {
 
 it('a run that is under way is named: it holds downloads of the people until it ends', async () => {
   useProfiles(csvOf(['A', u('a')]));
-  await load([row('a')], DUCKDB);
-  const folder = await RunFolder.open(at('spool'), systemClock);
-  const { exit, warnings } = await erase('--id', 'A', ...IN()).finally(() => folder.remove());
-  expect([exit, warnings]).toEqual([0, [expect.stringContaining(`they hold downloads in ${folder.path}`)]]);
+  await load([row('a')], LAKE);
+  const open = (name: string) => RunFolder.open(at(name), systemClock);
+  const folders = [await open('lake/_dfinery/tmp'), await open('spool')];
+  const erased = erase('--id', 'A', ...only(LAKE)).finally(() => Promise.all(folders.map((folder) => folder.remove())));
+  const { exit, warnings } = await erased;
+  const paths = folders.map(({ path }) => path).join(', ');
+  expect([exit, warnings]).toEqual([0, [expect.stringContaining(`they hold downloads in ${paths}.`)]]);
 });
 
 it.runIf(HAS_MODES)('a folder of downloads that others may use is named, and stays', async () => {
