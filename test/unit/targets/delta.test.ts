@@ -163,6 +163,15 @@ describe('a Delta table on a disk', () => {
     expect(await place.keys()).toEqual([`${D1} b`]);
   });
 
+  it('keeps an old file for a day after it left, also over a checkpoint', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    place.clock = inTwoDays();
+    await place.load([[place.of(D1, [{ id: 'b' }])]]);
+    place.clock = { ...place.clock, now: () => Date.now() + 2.1 * DAY_MS };
+    for (const id of ['c', 'd', 'e', 'f', 'g']) await place.load([[place.of(D2, [{ id }])]]);
+    expect(readdirSync(join(place.place, `events/event_date=${D1}`))).toHaveLength(2);
+  });
+
   describe('whose log is gone', () => {
     const record = async (days: number) => {
       const sink = await place.open({ loadsProfiles: true });
