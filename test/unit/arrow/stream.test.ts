@@ -96,6 +96,15 @@ describe('an Arrow stream', () => {
     expect(unfinishedFiles).toHaveLength(1);
   });
 
+  it('leaves no unfinished file after a failure', async () => {
+    async function* days() {
+      yield fixture.of(D1, [{ id: 'a' }]);
+      throw new Error('no second day');
+    }
+    await expect(fixture.write(days())).rejects.toThrow('no second day');
+    expect(readdirSync(dirname(fixture.out)).filter((name) => name.includes('events.arrows'))).toEqual([]);
+  });
+
   it('is all or nothing, except on stdout with a given schema', async () => {
     const open = (address: string, pinnedTypes?: ReadonlyMap<string, 'long'>) =>
       arrow.open(fixture.options({ address, pinnedTypes }));
