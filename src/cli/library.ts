@@ -1,5 +1,6 @@
 import { systemClock } from '../base/clock.ts';
 import { systemEnv } from '../base/env.ts';
+import { requireObject } from '../config/parse.ts';
 import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { DAY_OPTIONS } from './command.ts';
@@ -124,6 +125,8 @@ function inputsOf<T extends Target>(
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
+  // Without it the command line would read a file and the environment.
+  requireObject(options.config);
   for (const name of ['from', 'to'] as const) {
     const day = options[name];
     if (day !== undefined) DAY_OPTIONS[name].read([day], name);

@@ -47,16 +47,17 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   const byPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byPath].map(([path, error]) => {
     const [key] = path.split('.');
+    if (error.keyword === 'additionalProperties') return { kind: 'wrong', key, text: `${path} is unknown` };
     if (error.keyword !== 'required')
       return { kind: 'wrong', key, text: `${path} is not usable, wanted ${expectationOf(error)}` };
     return { kind: key === path ? 'missing' : 'wrong', key, text: `${path} is missing` };
   });
 }
 
-function pathOf({ instancePath, keyword, params }: SchemaError): string {
+function pathOf({ instancePath, params }: SchemaError): string {
   const path = instancePath.slice(1).replaceAll('/', '.');
-  if (keyword !== 'required') return path;
-  return [path, String(params.missingProperty)].filter((part) => part !== '').join('.');
+  const member = params.missingProperty ?? params.additionalProperty;
+  return [path, member].filter((part) => part !== '' && part !== undefined).join('.');
 }
 
 /**

@@ -1,5 +1,5 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
-import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
+import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import type { DayResult, DownloadedDay, FailedDay } from './download/day-download.ts';
@@ -117,10 +117,14 @@ export class DaysOutcome {
     };
   }
 
-  /** Why the run fails, whatever the days to come bring. */
+  /** Why the run fails, whatever the days to come bring: the most severe failure, and the first of those. */
   get failure(): UserError | undefined {
-    if (this.gaps.length > 0 && this.#failsAtGap) return gapError(this.gaps, this.#plan.mode);
-    return this.#failures[0];
+    return this.#allFailures.sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
+  }
+
+  get #allFailures(): UserError[] {
+    const hasFatalGap = this.gaps.length > 0 && this.#failsAtGap;
+    return [...(hasFatalGap ? [gapError(this.gaps, this.#plan.mode)] : []), ...this.#failures];
   }
 
   get #failsAtGap(): boolean {
@@ -164,8 +168,9 @@ export class DaysOutcome {
 
   /** Logs the days that failed, but for the error that the caller reports. */
   logFailures(reported: unknown): void {
-    for (const failure of this.#failures) {
-      if (failure !== reported) this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
+    for (const failure of this.#allFailures) {
+      if (failure.message !== messageOf(reported))
+        this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
     }
   }
 

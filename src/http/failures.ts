@@ -81,6 +81,10 @@ const CERTIFICATE =
 /** Why no answer, or no complete one, came over the network. `setting`: the key that holds the address. */
 export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
   if (error instanceof ProxyError) return proxyProblem(error);
+  if (error instanceof TimeLimitReached) {
+    const clause = `${host} did not answer within ${formatDuration(error.afterMs)}`;
+    return { isConfig: false, code: 'timeout', clause };
+  }
   // A connection that stood may time out, too.
   const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
   const nodeCode = isLost || error instanceof ConnectionClosed ? 'ECONNRESET' : (codeOf(error) ?? '');

@@ -23,7 +23,10 @@ export async function upload(access: BucketAccess, key: string, localPath: strin
 async function uploadParts(access: BucketAccess, key: string, localPath: string, size: number): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const object = { Bucket: bucket, Key: key };
-  const { UploadId } = await client.createMultipartUpload(object, sendOptions);
+  // AWS takes parts with the checksum that the SDK adds only if the upload was begun with it.
+  const hasChecksums = (await client.config.requestChecksumCalculation()) === 'WHEN_SUPPORTED';
+  const algorithm = hasChecksums ? ({ ChecksumAlgorithm: 'CRC32' } as const) : {};
+  const { UploadId } = await client.createMultipartUpload({ ...object, ...algorithm }, sendOptions);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const sendPart = async (offset: number): Promise<CompletedPart> => {
     const PartNumber = offset / partBytes + 1;

@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { nfc } from '../../base/text.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { missingColumns, settingOf } from '../../cells/csv/header.ts';
-import { MalformedCsv } from '../../cells/csv/malformed.ts';
+import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { codecOf, fits } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { readPinnedTypes } from '../../extract/discover-columns.ts';
@@ -74,6 +74,7 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw configError(`${file} is no whole CSV file: ${error.clause}.`);
+    if (error instanceof UnusableCsv) throw configError(`${file} has ${error.mismatch}: convert it first.`);
     if (codeOf(error) === undefined) throw error;
     throw configError(`${file} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }

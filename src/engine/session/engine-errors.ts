@@ -157,7 +157,7 @@ export const isDamagedParquet = (thrown: unknown): boolean => isFailure(thrown, 
 
 /** True if blocks of a database file cannot be read. */
 export const isDamagedBlock = (thrown: unknown): boolean =>
-  BLOCK_UNREADABLE.test(messageOf(thrown)) && !isFailure(thrown, 'diskFailed');
+  BLOCK_UNREADABLE.test(messageOf(thrown)) && !isFailure(thrown, 'diskFailed') && !isFailure(thrown, 'diskFull');
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFileError extends UserError {

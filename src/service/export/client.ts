@@ -120,7 +120,7 @@ export class ExportClient implements ExportService {
       // What came before a failure may name its reason.
       start = await firstBytes(bytes, { keepsPart: true });
     } catch (error) {
-      return this.#noDataFor(error, answer.status);
+      return this.#noDataFor(error);
     }
     const { exportToken, baseUrl } = this.#options;
     const { status, headers } = answer;
@@ -131,7 +131,7 @@ export class ExportClient implements ExportService {
       location: redirectOrigin(headers.location, baseUrl),
     };
     const { kind, code = traits.reason ?? 'no_reason', text: clause } = firstMatch(EXPORT_OUTCOMES, traits);
-    return { kind, code, clause, status };
+    return { kind, code, clause };
   }
 
   /** The bytes of a body, whose errors become an InterruptedExport. */
@@ -144,9 +144,9 @@ export class ExportClient implements ExportService {
     }
   }
 
-  #noDataFor(error: unknown, status?: number): NoData {
+  #noDataFor(error: unknown): NoData {
     const { fault, clause } = bodyProblem(error, this.#transport.host);
-    return { kind: KIND_OF_FAULT[fault], code: fault, clause, status };
+    return { kind: KIND_OF_FAULT[fault], code: fault, clause };
   }
 }
 

@@ -7,7 +7,7 @@ import type { QuotaReport } from '../../http/quota-report.ts';
 /** No answer came, or a body that could not be read to its end. */
 export class InterruptedExport extends UserError {
   override readonly name = 'InterruptedExport';
-  /** What this means as an answer; without a status. */
+  /** What this means as an answer. */
   readonly noData: NoData;
 
   constructor(noData: NoData, cause?: unknown) {
@@ -37,8 +37,6 @@ export interface NoData {
   readonly code: string;
   /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;
-  /** Undefined if no answer came, or no whole body. */
-  readonly status?: number | undefined;
   /** Row and byte of a body that came to its end and is broken. */
   readonly where?: FailurePosition | undefined;
 }

@@ -138,6 +138,11 @@ describe('the configuration of the command line', () => {
       { ...SERVICE, erasure: { ledgerdir: 'x' } },
       'erasure.ledgerdir (did you mean ledger_',
     ],
+    [
+      'an unknown key of a place',
+      { ...SERVICE, erasure: { places: [{ target: 'duckdb', place: 'x', y: 1 }] } },
+      'is not usable: places.0.y is unknown.',
+    ],
     ['an erasure that is no object', { ...SERVICE, erasure: 'x' }, 'is not usable, wanted an object.'],
     ['a target without a place', { ...SERVICE, target: 'duckdb' }, 'place is missing: target and place go together'],
     [

@@ -123,11 +123,13 @@ describe('inspect', () => {
 
   it('refuses what is no CSV file, and leaves nothing behind', async () => {
     mkdirSync(join(dir, 'folder'));
+    const otherEncoding = fileOf(Buffer.from('\xb0\xa1,b\n1,2\n', 'latin1'));
     const before = readdirSync(dir).length;
     for (const [path, sentence] of [
       [join(dir, 'folder'), 'cannot be read'],
       [join(dir, 'none.csv'), 'cannot be read'],
       [join(dir, 'short.csv'), 'is no whole CSV file'],
+      [otherEncoding, `${otherEncoding} has text in another encoding, wanted UTF-8: convert it first.`],
     ]) {
       if (path.endsWith('short.csv')) writeFileSync(path, 'a,b\n1\n');
       expect(await run([path])).toMatchObject({ code: 2, err: expect.stringContaining(sentence) });

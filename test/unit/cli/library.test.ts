@@ -42,6 +42,11 @@ it.each([
   });
 });
 
+it('the library reads no configuration file and no variables', async () => {
+  const options = { target: 'duckdb', place: '/none/events.duckdb' } as unknown as Parameters<typeof sync>[0];
+  await expect(sync(options)).rejects.toThrow('the configuration is not a JSON object');
+});
+
 it.each(['from', 'to'])('the library refuses a time in place of the day %s', async (name) => {
   const options = { target: 'duckdb', place: '/none/events.duckdb', config: { service_id: 'x' } } as const;
   const days = { from: '2026-11-20', to: '2026-11-21', [name]: '2026-11-20T00:00:00Z' };

@@ -201,6 +201,7 @@ describe('a DuckDB file', () => {
 
   it('on a disk that fails is not called damaged', () => {
     expect(isDamagedBlock(new Error('IO Error: Could not read from file "x": Input/output error'))).toBe(false);
+    expect(isDamagedBlock(new Error('IO Error: Could not write file "x": No space left on device'))).toBe(false);
     expect(isDamagedBlock(new Error('IO Error: Corrupt database file: computed checksum 1'))).toBe(true);
   });
 

@@ -400,6 +400,14 @@ describe('a body that can never be read', () => {
     expect(fixture.target.state?.from_date).toBe('2026-01-17');
   });
 
+  it('has the exit code of the run, also after a day that may pass', async () => {
+    const broken = body((csv) => csv.replaceAll('\n', '\r'));
+    const fault: FaultRule = ({ from }) => ({ '2026-01-16': refusal(503), '2026-01-17': broken })[from];
+    const error = await failure({ fault });
+    expect([error.exitCode, error.message]).toEqual([2, expect.stringMatching(/^2026-01-17: /)]);
+    expect(fixture.events('day.failed').map(({ fields }) => fields)).toMatchObject([{ day: '2026-01-16' }]);
+  });
+
   it('keeps no other day out, however many days there are of the kind', async () => {
     const broken = body((csv) => csv.replaceAll('\n', '\r'));
     const fault: FaultRule = ({ from }) => (from <= '2026-01-17' ? broken : undefined);

@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
+import type { CreateMultipartUploadCommandInput } from '@aws-sdk/client-s3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
 import { s3ClientOf } from '../../../src/storage/s3-client.ts';
+import { upload } from '../../../src/storage/s3-upload.ts';
 import { listAll, type Storage, type StoredObject } from '../../../src/storage/storage.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
@@ -186,6 +188,30 @@ describe('a store of another vendor', () => {
     });
     expect(s3.objects.size).toBe(0);
     expect(s3.headers.flat().filter((name) => name.startsWith('x-amz-checksum'))).toEqual([]);
+  });
+
+  it('but AWS gets them, and is told so at the beginning of an upload', async () => {
+    vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
+    const client = await s3ClientOf({});
+    const begun: unknown[] = [];
+    client.middlewareStack.add(
+      () => async (args) => {
+        begun.push((args.input as CreateMultipartUploadCommandInput).ChecksumAlgorithm);
+        throw new Error('nothing is sent');
+      },
+      { step: 'initialize', priority: 'high' },
+    );
+    writeFileSync(join(dir, 'large'), Buffer.alloc(2 ** 24 + 1));
+    const access = {
+      client,
+      bucket: 'bucket',
+      prefix: '',
+      address: 's3://bucket',
+      sendOptions: { abortSignal: signal },
+    };
+    await expect(upload(access, 'x', join(dir, 'large'))).rejects.toThrow('nothing is sent');
+    expect(begun).toEqual(['CRC32']);
+    client.destroy();
   });
 
   it('that is a web page is refused, whatever is asked', async () => {
