@@ -11,7 +11,7 @@ const UNPRINTABLE =
 
 /**
  * A text from outside as one line that a terminal, a log or a page shows as it is. Each character of UNPRINTABLE
- * becomes its escape, as JSON writes it (`\u001b`). JSON stays the same JSON.
+ * becomes its escape, as JSON writes it (`\u001b`). JSON on one line stays the same JSON.
  */
 export const printable = (text: string): string =>
   text.replaceAll(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -28,7 +28,7 @@ const newCounts = () => ({
   rejected: 0,
   /** Ids by the service's code. */
   rejected_codes: {} as Record<string, number>,
-  /** Undecided ids that had an answer, by the code of the last one. */
+  /** Undecided ids whose last answer ended the attempts, by its code; none of those that a stop cut off. */
   undecided_codes: {} as Record<string, number>,
 });
 

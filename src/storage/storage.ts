@@ -61,7 +61,7 @@ export interface Storage {
 
 /** The folder of locks, notes and temporary files. On a disk they are for their owner alone. */
 export const OWN_FOLDER = '_dfinery';
-/** Folder of objects that a run makes to see what the store does, and removes if the store allows it. */
+/** Folder of objects that a run makes to see what the store does, and removes at once. */
 export const PROBE_FOLDER = `${OWN_FOLDER}/probe`;
 
 export async function listAll(storage: Storage, folder: string, after?: string): Promise<StoredObject[]> {

@@ -60,7 +60,7 @@ export function planColumns(
   const changes: PlannedChange[] = [];
   for (const [index, download] of downloads.entries()) {
     const day = scannedDay(download);
-    // The first day of a table adds all of its columns.
+    // The first day of a table adds all of its columns. Later days only append columns, so that indexes stay.
     const typesBefore = isNewTable && index === 0 ? [] : columns.map(({ type }) => type);
     columns = columnsAfterDay(columns, day, settings);
     changes.push(...columns.flatMap((column, i) => changeOf(typesBefore[i] ?? null, column, day, settings) ?? []));
@@ -123,7 +123,7 @@ function columnsAfterDay(
 /**
  * The forms by which the cells of a day are read. Where cells have widened a column to string, `1.50` gets the text of
  * a number, `1.5`. In a column that is always a string it stays `1.50`. The text `null` is absent beside `1.50`, and a
- * text beside `x`.
+ * text beside `x`. The form STRING has the cells stored as they are written.
  */
 function columnForms(forms: CellForms, { type, isFixed }: TypeAfterDay): ColumnForms {
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.

@@ -76,7 +76,7 @@ export interface Sink {
    */
   readonly state: PlaceState | undefined;
   /**
-   * Takes the lock of the place, reads its state anew, and replaces the days of a batch: rows, receipts, columns and
+   * Keeps other writers out, reads the state anew, and replaces the days of a batch: rows, receipts, columns and
    * cursor. It leaves out days whose stored receipt was requested later. Days whose rows are there already are not
    * written, unless the run writes every day. A day that may share rows with its neighbours comes alone. A batch of a
    * snapshot is one download, which replaces all rows. `table`: absent for events.

@@ -2,7 +2,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect } from 'vitest';
-import { addDays, type Day, dayAt } from '../../src/base/days.ts';
+import { addDays, type Day, dayAt, daysOf } from '../../src/base/days.ts';
 import { LeapingClock } from '../support/clock.ts';
 import { CliChild, PROGRAM } from '../support/processes/cli-child.ts';
 import { type Done, runHere } from '../support/processes/command-line.ts';
@@ -288,6 +288,9 @@ export class Simulation {
       set.clear();
       for (const day of days) set.add(day);
     }
+    // What came late to these days can no longer be read.
+    const oldest = addDays(this.#today(), 2 - this.world.service.scenario.days.history_days);
+    for (const day of daysOf(addDays(cursor, -2), addDays(oldest, -1))) this.#lost.add(day);
     if (this.#forgotten.size > 0) await this.#purge(['--suppressed']);
   }
 

@@ -84,7 +84,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
     const downloads = await DownloadQueue.open(plans, deps);
     await deliverDays(downloads.results(), streams, deps).finally(() => downloads.close());
   } catch (error) {
-    // Once all streams have ended, only the removal of their files can fail.
+    // Once all streams have ended, no stream is left that could be told of the failure.
     if (!streams.some(isRunning)) throw error;
     for (const { output } of streams.filter(isRunning)) await output.fail(error);
   }

@@ -13,7 +13,7 @@ export class StreamOutput {
   readonly schemas: RecordStream['schemas'];
   failure: UserError | undefined;
   readonly #context: VerbContext;
-  /** The last one that was written. */
+  /** The last one that was written, or is being written. */
   #status: StreamStatus | undefined;
   #lastState: object | undefined;
   readonly #loggedColumns = new Set<string>();

@@ -32,7 +32,7 @@ export interface ColumnReading {
  * How a column that the reader names `expr` is read. `needsText`: other SQL needs its texts. Examples with `c0`:
  *
  *     type     cells     value                                        goes to `_rescued`
- *     null     5                                                      every filled cell
+ *     null     5                                                      every filled cell; not an absent `null`
  *     long     5         c0, which the reader gives as BIGINT
  *     long     5, x      CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END  what is no long
  *     string   5         CAST(c0 AS VARCHAR) of such a BIGINT
