@@ -43,8 +43,8 @@ it.each([
 });
 
 it('the library reads no configuration file and no variables', async () => {
-  const options = { target: 'duckdb', place: '/none/events.duckdb' } as unknown as Parameters<typeof sync>[0];
-  await expect(sync(options)).rejects.toThrow('the configuration is not a JSON object');
+  const options = '{"target": "duckdb", "place": "/none/events.duckdb"}';
+  await expect(sync(JSON.parse(options))).rejects.toThrow('the configuration is not a JSON object');
 });
 
 it.each(['from', 'to'])('the library refuses a time in place of the day %s', async (name) => {
