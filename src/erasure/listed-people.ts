@@ -10,7 +10,7 @@ import {
   joinUnifiedIds,
   type PeopleInPlace,
   type PeopleQuery,
-  personOf,
+  personKeyOf,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
@@ -73,7 +73,7 @@ export async function findListedPeople(
   const inPlaces = await searchPlaces(query, settings);
 
   // 3. The profiles of the service.
-  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
+  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personKeyOf(text, hashKey)));
   const { profiles, whyNoProfiles } =
     profileService === undefined || ids.size === 0
       ? {}

@@ -1,7 +1,7 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type KeyCheckByUnifiedId, type PeopleInPlace, personOf } from '../engine/people/people.ts';
+import { type KeyCheckByUnifiedId, type PeopleInPlace, personKeyOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -202,7 +202,7 @@ export function purgeGuardProblem(plan: PurgePlan): string | undefined {
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
   const unifiedIds = [...unifiedIdsOf(plan).keys()];
-  const personCount = new Set(unifiedIds.map((text) => personOf(text, hashKey))).size;
+  const personCount = new Set(unifiedIds.map((text) => personKeyOf(text, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -230,7 +230,7 @@ function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan): KeyCheckBy
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
   for (const text of keyCheckByUnifiedId.keys()) {
-    const person = personOf(text, settings.hashKey);
+    const person = personKeyOf(text, settings.hashKey);
     if (person !== text && keyCheckByUnifiedId.has(person)) keyCheckByUnifiedId.set(person, undefined);
   }
   return keyCheckByUnifiedId;

@@ -45,8 +45,8 @@ export class RateLimiter {
   noteLimits({ kind, quotaReport }: DeletionAnswer): void {
     if (kind !== 'wait' && quotaReport.remaining !== 0) return;
     const now = this.#clock.now();
-    const from = Math.max(quotaReport.resetAt ?? 0, quotaReport.retryAt ?? 0);
-    const isKnown = from > now && from - now <= MAX_RESET_MS;
-    this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? from : now + MINUTE_MS);
+    const resumeAt = Math.max(quotaReport.resetAt ?? 0, quotaReport.retryAt ?? 0);
+    const isKnown = resumeAt > now && resumeAt - now <= MAX_RESET_MS;
+    this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? resumeAt : now + MINUTE_MS);
   }
 }

@@ -89,7 +89,7 @@ export class ObservedService implements ExportService {
   }
 
   /** Profiles that are not asked for now may have the columns that no day had. */
-  dropUnseenColumns(): void {
+  forgetUnseenColumns(): void {
     this.unseenColumns.clear();
   }
 

@@ -86,7 +86,7 @@ export class Load {
     const { service, clock, logger } = this.#deps;
     const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
-    if (!isSnapshotDue(storedReceipt, settings, clock.now())) return service.dropUnseenColumns();
+    if (!isSnapshotDue(storedReceipt, settings, clock.now())) return service.forgetUnseenColumns();
     const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {
       const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       logRescued(logger, rescuedCells);

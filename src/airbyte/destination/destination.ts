@@ -1,5 +1,5 @@
 // This folder: the Airbyte destination. `check.ts` and `write.ts` are its verbs. `write.ts` reads `input-messages.ts`,
-// refuses streams by `deletable-streams.ts`, and gives states back by `state-queue.ts`.
+// refuses streams by `id-streams.ts`, and gives states back by `state-queue.ts`.
 
 import schema from '../../../schemas/destination-config.json' with { type: 'json' };
 import type { Connector, Verb } from '../protocol/connector.ts';

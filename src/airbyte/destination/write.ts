@@ -7,7 +7,7 @@ import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts
 import { IdList } from '../../erasure/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import { readConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
-import { requireDeletableStreams } from './deletable-streams.ts';
+import { requireIdStreams } from './id-streams.ts';
 import { inputMessages } from './input-messages.ts';
 import { StateQueue } from './state-queue.ts';
 
@@ -20,7 +20,7 @@ export const write: Verb = async (context) => {
   const config = readConfig(parseDestinationConfig, context);
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
-  const streams = requireDeletableStreams(catalog, config);
+  const streams = requireIdStreams(catalog, config);
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
   for await (const message of inputMessages(context, streams)) {

@@ -49,8 +49,8 @@ async function runVerb(connector: Connector, system: ConnectorSystem, redactor: 
       redactor,
       logger: createLogger(writer.writeLog, isDebug ? 'debug' : 'info', mask),
       rawConfig: configPath && readAndMaskConfig(configPath, redactor),
-      catalog: catalogPath ? parseConfiguredCatalog(readFile(catalogPath, 'The catalog file')) : [],
-      states: parseSavedStates(statePath ? readFile(statePath, 'The state file') : undefined),
+      catalog: catalogPath ? parseConfiguredCatalog(readJson(catalogPath, 'The catalog file')) : [],
+      states: parseSavedStates(statePath ? readJson(statePath, 'The state file') : undefined),
     });
     if (answer !== undefined) await writer.write(answer);
   } catch (error) {
@@ -87,11 +87,11 @@ function optionsIn(args: string[]) {
 }
 
 /** Platforms write an empty file for an absent value. */
-const readFile = (path: string, what: string): unknown => readJsonFile(path, what, { mayBeEmpty: true });
+const readJson = (path: string, what: string): unknown => readJsonFile(path, what, { mayBeEmpty: true });
 
 /** Reads the configuration. Masks whatever looks like a secret, before the keys have been understood. */
 function readAndMaskConfig(path: string, redactor: Redactor): unknown {
-  const config = readFile(path, 'The configuration file');
+  const config = readJson(path, 'The configuration file');
   for (const [key, value] of Object.entries(isObject(config) ? config : {})) {
     if (/token|secret|password|_key$/i.test(key) && typeof value === 'string') redactor.add(new Secret(value));
   }

@@ -38,16 +38,16 @@ export const discover: Verb = async (context) => {
 };
 
 /** A column by its name in the export. */
-type TypedColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
+type ProfileColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
 
-const ID_COLUMNS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
-const isIdColumn = ({ source }: TypedColumn): boolean => source === UNIFIED_ID || source === EXTERNAL_ID;
+const ID_COLUMNS: readonly ProfileColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
+const isIdColumn = ({ source }: ProfileColumn): boolean => source === UNIFIED_ID || source === EXTERNAL_ID;
 
 /** The columns of the profiles, typed by all cells; the ids alone if the export fails or takes two minutes. */
 async function discoverProfileColumns(
   { columnTypes, columnsDrop }: SourceConfig,
   deps: ExtractDeps,
-): Promise<readonly TypedColumn[]> {
+): Promise<readonly ProfileColumn[]> {
   const { clock, logger, signal } = deps;
   const idColumns = ID_COLUMNS.filter(({ source }) => !columnsDrop.includes(source));
   try {
@@ -76,7 +76,7 @@ async function discoverProfileColumns(
 /** A stream of an export with these columns. With a zone datetimes are instants. */
 export function discoveredStream(
   name: StreamName,
-  columns: readonly TypedColumn[],
+  columns: readonly ProfileColumn[],
   zone: Zone | undefined,
 ): AirbyteStream {
   const { programProperties, primaryKey, catalogEntry } = STREAMS[name];

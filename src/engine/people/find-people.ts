@@ -6,7 +6,7 @@ import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { IdColumn, type LookUp, type TableRows } from './id-column.ts';
-import { joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personOf } from './people.ts';
+import { joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personKeyOf } from './people.ts';
 import { keepNearest } from './spelling.ts';
 
 export interface SearchedPlace {
@@ -57,7 +57,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, conditionSql)) {
       leavingGroups.push({
         ids: new Set([...externalLookUp.idsOf(externalTexts), ...unifiedLookUp.idsOf(unifiedTexts)]),
-        personTexts: unifiedTexts.map((text) => personOf(text, hashKey)),
+        personKeys: unifiedTexts.map((text) => personKeyOf(text, hashKey)),
         keyChecks: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
         hasOtherId: externalTexts.some((text) => externalLookUp.idsOf([text]).length === 0),
         rowCount,
@@ -129,8 +129,8 @@ async function groupRows({ engine, relation, externalColumn, unifiedColumn }: Se
 interface LeavingGroup {
   /** The ids of the query that they are of; none for rows of the suppression list. */
   readonly ids: ReadonlySet<string>;
-  /** Whose they are, by `personOf`. */
-  readonly personTexts: readonly string[];
+  /** Whose they are, by `personKeyOf`. */
+  readonly personKeys: readonly string[];
   readonly keyChecks: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
@@ -139,7 +139,7 @@ interface LeavingGroup {
 function countPeople(leavingGroups: readonly LeavingGroup[]) {
   const groupsOfIds = leavingGroups.filter(({ ids }) => ids.size > 0);
   const suppressedGroups = leavingGroups.filter(({ ids }) => ids.size === 0);
-  const peopleOf = (groups: readonly LeavingGroup[]) => new Set(groups.flatMap(({ personTexts }) => personTexts));
+  const peopleOf = (groups: readonly LeavingGroup[]) => new Set(groups.flatMap(({ personKeys }) => personKeys));
   const countRows = (groups: readonly LeavingGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const peopleOfIds = peopleOf(groupsOfIds);
   const rowCountById = new Map<string, number>();

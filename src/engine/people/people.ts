@@ -90,5 +90,5 @@ export const columnsNamed = ({ columns }: TableState, name: string | undefined):
 export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
 
 /** A text that is equal for a unified id and its hash, so that both count as one person. */
-export const personOf = (text: string, hashKey: HashKey | undefined): string =>
+export const personKeyOf = (text: string, hashKey: HashKey | undefined): string =>
   hashKey === undefined || isHash(text) ? text : hashKey.hashOf(text);

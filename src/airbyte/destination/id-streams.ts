@@ -6,7 +6,7 @@ import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states
 type StreamRules = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
 /** The streams of the catalog, by `streamKey`. Throws one config failure with the problems of all streams. */
-export function requireDeletableStreams(
+export function requireIdStreams(
   catalog: readonly ConfiguredStream[],
   rules: StreamRules,
 ): ReadonlyMap<string, ConfiguredStream> {
