@@ -74,7 +74,7 @@ it.each([
   ],
 ])('a body with %s is empty', async (_content, steps) => {
   const { answer } = await ask(steps);
-  expect(answer).toMatchObject({ kind: 'empty', code: 'empty_body', status: 200 });
+  expect(answer).toMatchObject({ kind: 'empty', code: 'empty_body' });
 });
 
 it('a defect while an answer is classified is thrown, and is no failure of the network', async () => {

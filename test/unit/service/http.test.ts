@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { readQuotaReport } from '../../../src/http/quota-report.ts';
+import { TimeLimitReached } from '../../../src/http/time-limit.ts';
 import { Transport, type TransportOptions } from '../../../src/http/transport.ts';
 import { redirectOrigin, traitsOfBody } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
@@ -116,6 +117,11 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
   expect(problem).toMatchObject({ code: kind, isConfig });
   expect(problem.clause).toContain('api.example');
   expect(problem.clause).toMatch(/[^.]$/);
+});
+
+it('a host that does not answer in time is told from one that takes no connection', () => {
+  const problem = networkProblem(new TimeLimitReached(10_000), 'api.example');
+  expect(problem).toMatchObject({ code: 'timeout', clause: 'api.example did not answer within 10 s' });
 });
 
 describe('a connection', () => {
