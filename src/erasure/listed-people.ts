@@ -54,8 +54,8 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /**
- * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `wasErased`: ids
- * that nothing may find any more.
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `wasErased`: true
+ * for an id that no way needs to find any more.
  */
 export async function findListedPeople(
   listedIds: readonly ListedId[],
@@ -130,7 +130,7 @@ async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) 
   }
   // The table has the column also if `columns_drop` keeps its values out.
   const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
-  const hasExternalIds = profileColumns.some(({ source, firstShape }) => source === EXTERNAL_ID && firstShape !== null);
+  const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
   return {
     unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
     similarIds: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),

@@ -72,9 +72,7 @@ export async function planPurge(
   const { suppressionList, beginsNewList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
-  const wasErased = (id: string) =>
-    ledger.history.of(id).removals.some(({ rows, removed_at }) => rows > 0 && removed_at !== null);
-  const listedPeople = await findListedPeople(listedIds, settings, wasErased);
+  const listedPeople = await findListedPeople(listedIds, settings, (id) => ledger.history.wasErased(id));
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {

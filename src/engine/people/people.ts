@@ -19,8 +19,8 @@ import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Unified ids as rows and ways have them, plain and hashed. The value is the check value of the key under which one is a hash;
- * undefined for a plain one. A check value tells keys apart, and says nothing of them.
+ * Unified ids as rows and ways have them, plain and hashed. The value is the check value of the key under which one is
+ * a hash; undefined for a plain one. A check value tells keys apart, and says nothing of them.
  */
 export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
 

@@ -80,6 +80,13 @@ export class LedgerHistory {
     return this.#histories.get(this.#key.idHash(id)) ?? new IdHistory();
   }
 
+  /** True if rows of the person were removed from a place, and the suppression list that keeps them out still holds. */
+  wasErased(id: string): boolean {
+    return this.of(id).removals.some(
+      ({ place, rows, removed_at }) => rows > 0 && (removed_at ?? '') > (this.newListAtByPlace.get(place) ?? ''),
+    );
+  }
+
   /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
   noteConfirmation(content: LedgerContent): void {
     if (content.kind === 'after' && content.outcome === 'done') this.hasConfirmed = true;

@@ -222,6 +222,9 @@ describe('a suppression list in the folder of the ledger', () => {
     const words = ['--suppressed', '--new-list', '--execute', '--confirm', plan.hash];
     expect((await planOf(...words, ...IN())).exit).toBe(0);
     expect(await sync()).toBe(0);
+    // The new list does not have her, so that her rows may be back.
+    useProfiles(csvOf(['B', u('b')]));
+    expect((await planOf('--id', 'A', ...IN())).warnings.join()).toContain('IDs that no way finds');
     expect((await erase('--id', 'B', ...IN())).exit).toBe(0);
   });
 
@@ -436,6 +439,15 @@ describe('the table user_profiles', () => {
     const done = await erase('--id', 'A-a', ...IN());
     expect([done.exit, done.ids_with_profile, done.places[0].rows_removed], done.said).toEqual([0, 0, 2]);
     expect(holding(u('a'))).toEqual([]);
+  });
+
+  it('is a way if df_external_id is hashed', async () => {
+    erasure.env.DFINERY_HASH_KEY = 'a hash key of at least 32 characters';
+    const hashed = { user_profiles: true, columns_hash: ['df_external_id'] };
+    useProfiles(CSV, {}, hashed);
+    await load([row('a'), row('b')], DUCKDB);
+    useProfiles(undefined, { profiles: false }, hashed);
+    expect(await planOf('--id', 'A-a', ...IN())).toMatchObject({ exit: 0, warnings: [], places: [{ rows: 2 }] });
   });
 
   it('is no way if df_external_id is dropped', async () => {
