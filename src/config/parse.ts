@@ -56,7 +56,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   };
 }
 
-/** Parses those values that have a key of a part. The configuration is undefined if one is wrong, not if one is missing. */
+/** Parses the values of a part's keys. The configuration is undefined if one is wrong, but not if one is missing. */
 export function parsePart<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   rawValues: object,

@@ -97,7 +97,7 @@ export interface StreamSink extends Omit<Sink, 'kind' | 'state' | 'commit'> {
   readonly state: undefined;
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
-  /** Sends all days, in their order; it may move their files away. A reader that closes the stream before the end is no failure. */
+  /** Sends all days in their order; it may move their files away. A reader that leaves before the end is no failure. */
   write(days: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<void>;
 }
 

@@ -448,6 +448,7 @@ describe('the table user_profiles', () => {
     await load([row('a'), row('b')], DUCKDB);
     useProfiles(undefined, { profiles: false }, hashed);
     expect(await planOf('--id', 'A-a', ...IN())).toMatchObject({ exit: 0, warnings: [], places: [{ rows: 2 }] });
+    expect((await planOf('--id', 'nobody', ...IN())).exit).toBe(0);
   });
 
   it('is no way if df_external_id is dropped', async () => {

@@ -180,9 +180,9 @@ function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChang
 }
 
 /**
- * What a change of a place changes in events. A purge commits to events, also where nothing was loaded. So a load that began before
- * it loses the race for the next entry, and cannot bring people back. The first load of profiles has no table of them to
- * race for: it commits to events, too, if they are loaded.
+ * What a change of a place changes in events. A purge commits to events, also where nothing was loaded. So a load that
+ * began before it loses the race for the next entry, and cannot bring people back. The first load of profiles has no
+ * table of them to race for: it commits to events, too, if they are loaded.
  */
 async function changeOfEvents(
   place: OpenPlace,

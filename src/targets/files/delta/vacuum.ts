@@ -13,7 +13,7 @@ import { retentionMsOf } from './retention.ts';
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
-/** Time that entries before a checkpoint stay (ms). Then a version before the newest checkpoint can no longer be opened. */
+/** Time that entries before a checkpoint stay (ms). Versions before the newest checkpoint cannot be opened then. */
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
