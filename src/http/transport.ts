@@ -2,6 +2,7 @@
 
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
 import { type Clock, nextTurn } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import { HttpAnswer } from './answer.ts';
@@ -40,6 +41,7 @@ export class Transport {
   readonly #options: TransportOptions;
   readonly #base: URL;
   readonly #requests = new Set<ClientRequest>();
+  readonly #establishedSockets = new WeakSet<Socket>();
   readonly #agent: HttpAgent;
 
   constructor(options: TransportOptions) {
@@ -106,8 +108,12 @@ export class Transport {
     const timeoutError = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
     const stopTimer = clock.after(connectTimeoutMs, () => request.destroy(timeoutError));
     request.once('socket', (socket) => {
-      if (request.reusedSocket) stopTimer();
-      else socket.once(this.#base.protocol === 'https:' ? 'secureConnect' : 'connect', stopTimer);
+      // Node's `reusedSocket` is false for a request that waited for its connection.
+      if (this.#establishedSockets.has(socket)) return stopTimer();
+      socket.once(this.#base.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+        this.#establishedSockets.add(socket);
+        stopTimer();
+      });
     });
     return stopTimer;
   }

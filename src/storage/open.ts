@@ -32,14 +32,11 @@ export async function openStorage(
 /** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */
 export async function checkConditionalWrites(storage: Storage): Promise<void> {
   const path = `${PROBE_FOLDER}/${randomUUID()}`;
-  try {
-    const isCreated = await storage.create(path, 'first');
-    if (isCreated && !(await storage.create(path, 'second'))) return;
-    throw configError(
-      `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
-        'writers would overwrite each other. Use a store that does, or a folder on a disk.',
-    );
-  } finally {
-    await storage.remove([path]);
-  }
+  await storage.create(path, 'first');
+  const isCreatedAgain = await storage.create(path, 'second').finally(() => storage.remove([path]));
+  if (!isCreatedAgain) return;
+  throw configError(
+    `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
+      'writers would overwrite each other. Use a store that does, or a folder on a disk.',
+  );
 }

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDuckDbFile } from '../fs/named-file.ts';
-import { EVENTS } from '../table/tables.ts';
+import { TABLES } from '../table/tables.ts';
 import type { OpenOptions, Place, StatefulTarget, Target } from './contract.ts';
 import type { FilesFormat } from './files/format.ts';
 import { STATE_FILE } from './files/parquet/folder-state.ts';
@@ -43,7 +43,8 @@ const delta = filesTarget(
   {
     name: 'delta',
     placeForms: ['DIR', 's3://BUCKET/PREFIX'],
-    isAt: (path) => existsSync(join(path, EVENTS.name, '_delta_log')),
+    // A first load may have stored profiles alone.
+    isAt: (path) => TABLES.some(({ name }) => existsSync(join(path, name, '_delta_log'))),
   },
   async () => (await import('./files/delta/delta-format.ts')).DELTA,
 );

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
@@ -40,6 +40,12 @@ describe('a place of another target', () => {
     }
     const forget = ['forget', '--id', 'x', '--in', other, place, '--by-column', 'x', '--purge-only'];
     expect((await run(forget)).stderr).toContain(`write --in ${name} ${place}.`);
+  });
+
+  it('is told of a Delta table, too, whose first load has stored profiles alone', async () => {
+    mkdirSync(at('profiles/user_profiles/_delta_log'), { recursive: true });
+    const { code, stderr } = await run(['sync', 'parquet', at('profiles')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('profiles is a place of delta: write sync delta ')]);
   });
 });
 

@@ -142,6 +142,24 @@ describe('a connection', () => {
     await failed;
   });
 
+  it('that a waiting request takes over is established, however long the answer takes', async () => {
+    const clock = new ManualClock();
+    let answerSecond = () => {};
+    const second = new Promise<void>((resolve) => {
+      answerSecond = resolve;
+    });
+    const server = await serve((_, nth) => [...(nth === 2 ? [{ until: second }] : []), ...whole(200, 'ok')]);
+    const made = transport(server.url, { clock, keptConnections: 1 });
+    const read = async () => {
+      for await (const _ of (await made.send(POST, NEVER)).bytes());
+    };
+    const both = Promise.all([read(), read()]);
+    await until(() => server.requests.length === 2);
+    clock.pass(30_000);
+    answerSecond();
+    await both;
+  });
+
   it.each([
     [0, 2],
     [2, 1],

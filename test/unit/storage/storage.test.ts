@@ -231,6 +231,9 @@ describe('a store of another vendor', () => {
     await expect(check()).rejects.toMatchObject(failure(2, 'If-None-Match'));
     s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 501, code: 'NotImplemented' } : 'normal');
     await expect(check()).rejects.toMatchObject(failure(2, '501 NotImplemented: as the test wants it'));
+    // A key that may only read.
+    s3.outcomeOf = ({ what }) => (/^(Put|Delete)/.test(what) ? { status: 403, code: 'AccessDenied' } : 'normal');
+    await expect(check()).rejects.toMatchObject(failure(2, 'refused a request (403 AccessDenied'));
   });
 });
 
