@@ -28,7 +28,8 @@ export const command = defineCommand({
     const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
     const input = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
     const { summary, error } = await runSync(input, context);
-    if (error === undefined || summary.days > 0) context.logger.info('run.summary', describeSummary(summary, place));
+    const hasStored = summary.days > 0 || summary.profiles !== null;
+    if (error === undefined || hasStored) context.logger.info('run.summary', describeSummary(summary, place));
     if (error !== undefined) failureOf(error, context).log();
     await notify(summary, input, notifyUrl, context);
     return { result: summary, lines: [], exit: summary.exit, isStdoutTaken: isStdout(place) };

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
+import { startSimulator } from '../../../src/simulator/simulator.ts';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import type { Done } from '../../support/processes/command-line.ts';
 import { onDay, refusal } from '../../support/service/faults.ts';
@@ -86,6 +87,18 @@ describe.concurrent('how a run ends', () => {
     const down = await fails(3, /refused the connection/, { base_url: 'http://127.0.0.1:9' }, [], 'down.duckdb');
     expect(summaryIn(down)).toMatchObject({ days: 0, exports: 0 });
     await fails(4, new RegExp(daysBack(40)), {}, ['--from', daysBack(40), '--to', daysBack(39)], 'gap.duckdb');
+  });
+
+  it('tells of profiles that it stored before the days failed', async () => {
+    const service = await startSimulator({ scenario: { answers: [{ operation: 'export', status: 401 }] } });
+    try {
+      const { service_id, export_token } = service.scenario;
+      const config = { base_url: service.url, service_id, export_token, user_profiles: true };
+      const { stderr } = await fails(2, /token/, config, [], 'profiles.duckdb');
+      expect(stderr).toMatch(/No day was committed to \S+; the cursor stays at \S+\. \S+ user profiles stored\./);
+    } finally {
+      await service.close();
+    }
   });
 });
 
