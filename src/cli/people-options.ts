@@ -2,8 +2,8 @@
 
 import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
-import { IdList } from '../erasure/id-list.ts';
-import { readList } from '../erasure/list-file.ts';
+import { IdList } from '../erasure/list/id-list.ts';
+import { readList } from '../erasure/list/list-file.ts';
 import { type SearchSettings, withName } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';

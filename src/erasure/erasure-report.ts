@@ -1,7 +1,7 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
-import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
-import { MAX_NAMED, type PurgedPlace, type PurgeOutcome } from './purge.ts';
+import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowsByReason } from './list/id-list.ts';
+import type { PurgedPlace, PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
 /**
@@ -57,13 +57,13 @@ function placeReport(place: PurgedPlace, listedIds: readonly ListedId[]) {
     shared: peopleWithOtherIds.size,
     ids_without_rows: withoutRows.length,
     /** The rows of the list whose ids have no row in the place; a hundred at most. */
-    row_numbers: withoutRows.slice(0, MAX_NAMED).map(({ row }) => row),
+    row_numbers: withoutRows.slice(0, MAX_IN_RECORD).map(({ row }) => row),
     /** Null: nothing was removed, or a failure leaves open how many were. */
     rows_removed: removal?.rowsRemoved ?? null,
     bytes_before: removal?.bytesBefore ?? null,
     bytes_after: removal?.bytesAfter ?? null,
     /** A hundred at most. */
-    foreign: foreignNames.slice(0, MAX_NAMED),
+    foreign: foreignNames.slice(0, MAX_IN_RECORD),
     error: failure?.message ?? null,
   };
 }
@@ -106,15 +106,15 @@ const codeLines = (counts: Readonly<Record<string, number>>) =>
 
 function placeLine(place: ErasureReport['places'][number]): string {
   const { rows_removed: removed, ids_without_rows: idsWithoutRows, error } = place;
-  const shownRows = place.row_numbers.slice(0, MAX_SHOWN).join(', ');
-  const ellipsis = idsWithoutRows > MAX_SHOWN ? ', …' : '';
+  const shownRows = place.row_numbers.slice(0, MAX_IN_LINE).join(', ');
+  const ellipsis = idsWithoutRows > MAX_IN_LINE ? ', …' : '';
   const othersText = `${formatCount(place.other_people, 'other')} of the suppression list, ${formatCount(place.other_rows, 'row')}`;
   const parts = [
     `${place.target} ${place.place}: ${formatCount(place.people, 'person', 'people')}, ${formatCount(place.rows, 'row')}`,
     place.other_rows > 0 && othersText,
     removed !== null && `${formatCount(removed, 'row')} removed`,
     idsWithoutRows > 0 && `${formatCount(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${ellipsis})`,
-    place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_SHOWN).join(', ')}`,
+    place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_IN_LINE).join(', ')}`,
   ];
   return `${parts.filter((part) => part !== false).join('; ')}${error === null ? '' : `. ${error}`}`;
 }

@@ -16,8 +16,8 @@ import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
-import { type ListedId, rowsText } from './id-list.ts';
-import { readMapping } from './list-file.ts';
+import { type ListedId, rowsText } from './list/id-list.ts';
+import { readMapping } from './list/list-file.ts';
 import { profilesOfIds } from './profiles-of-ids.ts';
 
 // The ways in which the people of a list are found. One is the profiles of the service and of the places

@@ -6,10 +6,10 @@ import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, PurgeResult } from '../targets/contract.ts';
-import type { ListedId } from './id-list.ts';
 import { standingAnswer } from './ledger/history.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LedgerContent, ServiceAddress } from './ledger/lines.ts';
+import { type ListedId, MAX_IN_RECORD } from './list/id-list.ts';
 import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettings } from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
@@ -57,8 +57,6 @@ export interface PurgeOutcome {
 
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
-/** Maximum number of rows of the list, and of foreign tables and files, that JSON, the ledger and a warning name. */
-export const MAX_NAMED = 100;
 
 /**
  * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
@@ -175,7 +173,7 @@ async function purgePlace(
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
     removal = await (await target.people(place)).purge(query, onFound);
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;
-    const stays = foreignNames.slice(0, MAX_NAMED);
+    const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     const failure = unreached.length > 0 ? transientError(unreached.join(' ')) : undefined;
@@ -238,7 +236,7 @@ function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan): KeyCheckBy
 const aboutNames = (names: readonly string[], sentenceOf: (shown: string) => string): string[] =>
   names.length === 0
     ? []
-    : [sentenceOf(`${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`)];
+    : [sentenceOf(`${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`)];
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LedgerContent[] {

@@ -3,9 +3,9 @@ import { onAbort } from '../base/abort.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
-import type { ListedId } from './id-list.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { ClearOutcome } from './ledger/lines.ts';
+import type { ListedId } from './list/id-list.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */

@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import type { PeopleInPlace } from '../engine/people/people.ts';
-import { type IdList, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
+import { type IdList, refusedSentence } from './list/id-list.ts';
 import { findListedPeople, type SearchSettings } from './listed-people.ts';
 
 interface PersonOptions {

@@ -1,4 +1,4 @@
-import type { IdList } from '../../erasure/id-list.ts';
+import type { IdList } from '../../erasure/list/id-list.ts';
 import type { Decision } from '../../erasure/requests.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';

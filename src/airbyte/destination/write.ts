@@ -4,7 +4,7 @@ import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
-import { IdList } from '../../erasure/id-list.ts';
+import { IdList } from '../../erasure/list/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import { readConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { requireIdStreams } from './id-streams.ts';

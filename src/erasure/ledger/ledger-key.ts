@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { HashKey } from '../../base/hash-key.ts';
 import { Secret } from '../../base/secrets.ts';
-import { type KeyedFile, keyForReading } from '../key-file.ts';
+import { type KeyedFile, keyForReading } from './key-file.ts';
 
 /** The keys of a ledger. Each is derived from one secret under a label of its own: no line can hold the secret. */
 export class LedgerKey {

@@ -1,6 +1,7 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes `lines.ts`. `chain.ts` verifies that they follow each other, under `ledger-key.ts`. `history.ts`
-// finds out what the lines say of some ids. `proof.ts` proves it, and `proof-text.ts` says it in words.
+// `ledger.ts` writes `lines.ts`. `chain.ts` verifies that they follow each other. `ledger-key.ts` derives the keys from
+// that of `key-file.ts`. `history.ts` finds out what the lines say of some ids. `proof.ts` proves it, and
+// `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -13,9 +14,9 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
-import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
+import { ensureKey, keyForReading, randomKey } from './key-file.ts';
 import { keyedLedger, LedgerKey, ledgerPathIn } from './ledger-key.ts';
 import type { LedgerContent, LedgerLine, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 

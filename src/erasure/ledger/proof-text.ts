@@ -1,5 +1,5 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
-import { refusedSentence } from '../id-list.ts';
+import { refusedSentence } from '../list/id-list.ts';
 import { ID_STATES, standingAnswer } from './history.ts';
 import type { Proof } from './proof.ts';
 

@@ -1,5 +1,5 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
-import { type IdList, type ListCounts, refusedSentence } from '../id-list.ts';
+import { type IdList, type ListCounts, refusedSentence } from '../list/id-list.ts';
 import { verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { IdList, refusedSentence } from '../../../src/erasure/id-list.ts';
-import { readList, readMapping } from '../../../src/erasure/list-file.ts';
+import { IdList, refusedSentence } from '../../../src/erasure/list/id-list.ts';
+import { readList, readMapping } from '../../../src/erasure/list/list-file.ts';
 import { newFolder } from '../../support/new-folder.ts';
 
 const folder = newFolder();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { IdList } from '../../../src/erasure/id-list.ts';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
+import { IdList } from '../../../src/erasure/list/id-list.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { type Decision, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';

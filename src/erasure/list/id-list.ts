@@ -1,9 +1,11 @@
+// This folder: the list of an erasure. `list-file.ts` reads its rows, and this file keeps its ids.
+
 import { createHash, hash } from 'node:crypto';
-import { HOUR_MS } from '../base/clock.ts';
-import { isDay } from '../base/days.ts';
-import { configError } from '../base/errors.ts';
-import { isBlank, isPlaceholder } from '../base/placeholder.ts';
-import { formatCount } from '../base/quantities.ts';
+import { HOUR_MS } from '../../base/clock.ts';
+import { isDay } from '../../base/days.ts';
+import { configError } from '../../base/errors.ts';
+import { isBlank, isPlaceholder } from '../../base/placeholder.ts';
+import { formatCount } from '../../base/quantities.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people. */
 const REFUSALS = {
@@ -41,6 +43,10 @@ export interface ListCounts {
 
 /** A place gets all ids, each with its unified id, in one string: about 120 characters an id, of 2^29 at most. */
 const MAX_IDS = 4_000_000;
+/** Maximum number of rows, tables and files that a line of text names. */
+export const MAX_IN_LINE = 10;
+/** The same for JSON, for the ledger, and for a warning of tables and files. */
+export const MAX_IN_RECORD = 100;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
@@ -136,13 +142,10 @@ export function refusedSentence({ refused, received }: Pick<ListCounts, 'refused
   return `Refused: ${total} of ${formatCount(received, 'row')} (${shownReasons.join('; ')}).`;
 }
 
-/** Maximum number of rows that a sentence names; also of foreign tables and files in a line of the report. */
-export const MAX_SHOWN = 10;
-
-/** `Row 3`, `Rows 3, 7, 9`: at most ten of them. */
+/** `Row 3`, `Rows 3, 7, 9`. */
 export function rowsText(ids: readonly Pick<ListedId, 'row'>[]): string {
-  const shownRows = ids.slice(0, MAX_SHOWN).map(({ row }) => row);
-  const more = ids.length > MAX_SHOWN ? ` and ${ids.length - MAX_SHOWN} more` : '';
+  const shownRows = ids.slice(0, MAX_IN_LINE).map(({ row }) => row);
+  const more = ids.length > MAX_IN_LINE ? ` and ${ids.length - MAX_IN_LINE} more` : '';
   return `${ids.length === 1 ? 'Row' : 'Rows'} ${shownRows.join(', ')}${more}`;
 }
 

@@ -1,15 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
-import { configError, type UserError } from '../base/errors.ts';
-import { isObject, parseJsonOfKind } from '../base/json.ts';
-import { readLines } from '../base/lines.ts';
-import { isPlaceholder } from '../base/placeholder.ts';
-import { nfc } from '../base/text.ts';
-import { UNIFIED_ID } from '../cells/csv/header.ts';
-import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
-import { RowReader } from '../cells/csv/row-reader.ts';
-import type { UnifiedIdsById } from '../engine/people/people.ts';
-import { whyUnreadable } from '../fs/disk-failure.ts';
+import { configError, type UserError } from '../../base/errors.ts';
+import { isObject, parseJsonOfKind } from '../../base/json.ts';
+import { readLines } from '../../base/lines.ts';
+import { isPlaceholder } from '../../base/placeholder.ts';
+import { nfc } from '../../base/text.ts';
+import { UNIFIED_ID } from '../../cells/csv/header.ts';
+import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
+import { RowReader } from '../../cells/csv/row-reader.ts';
+import type { UnifiedIdsById } from '../../engine/people/people.ts';
+import { whyUnreadable } from '../../fs/disk-failure.ts';
 import type { ListRow } from './id-list.ts';
 
 // The files that an officer gives. With named columns they are CSV with a header, or JSON Lines, which begin with a

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
-import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
-import { createFile } from '../fs/atomic-file.ts';
-import { GROUP_AND_OTHERS_BITS, isProtected } from '../fs/permissions.ts';
+import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
+import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
+import { createFile } from '../../fs/atomic-file.ts';
+import { GROUP_AND_OTHERS_BITS, isProtected } from '../../fs/permissions.ts';
 
 /** A file whose lines are keyed hashes: the ledger, and the suppression list. */
 export interface KeyedFile {
