@@ -21,9 +21,9 @@ export function fileIdentity(path: string): string | undefined {
 const openFiles = new Set<string>();
 
 /**
- * Notes that this process opens a database file. Returns a function that ends this. Throws if the process has it open
- * already. DuckDB's lock excludes only other processes. Under POSIX a process that closes any descriptor of a file
- * loses all its locks on it. So whoever opened the file first would go on without a lock.
+ * Notes that this process opens a database file. Returns a function that ends this, and is called once. Throws if the
+ * process has it open already. DuckDB's lock excludes only other processes. Under POSIX a process that closes any
+ * descriptor of a file loses all its locks on it. So whoever opened the file first would go on without a lock.
  */
 export function claimFile(file: string): () => void {
   const key = fileIdentity(file) ?? file;
@@ -31,11 +31,7 @@ export function claimFile(file: string): () => void {
     throw transientError(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
   }
   openFiles.add(key);
-  let isHeld = true;
-  return () => {
-    if (isHeld) openFiles.delete(key);
-    isHeld = false;
-  };
+  return () => void openFiles.delete(key);
 }
 
 /** Removes a database with its write-ahead log; the caller holds the lock of the file that they belong to. */

@@ -1,28 +1,16 @@
 import { configError, defectText, messageOf, systemError, transientError, UserError } from '../../base/errors.ts';
 import { COMMITTED_IS_KEPT, diskError, isDiskFull } from '../../fs/disk-failure.ts';
 
-// What DuckDB's errors mean. They have a class and a text: `IO Error: No space left on device`.
+// What DuckDB's errors mean. They have a class and a text: `IO Error: No space left on device`. A text may quote cells,
+// which hold any words: the class comes first.
 
-/**
- * The classes whose texts are about files and memory. Those of other classes may quote cells, which hold any words.
- *
- *     class                                                        what it means, unless FAILURES knows the text
- *     Binder, Catalog, Constraint, Dependency, Missing Extension,  others changed a table: `tableRefusalOf`
- *     Not implemented
- *     INTERRUPT                                                    an abort, whose reason is thrown instead
- *     Invalid Configuration                                        `memory_limit` is no size
- *     any other                                                    a defect of this program
- */
+/** Errors of files and memory, which quote no cell. */
 const FILE_ERROR =
   /^(?!.*[Dd]uplicate key)((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/s;
+/** Errors of statements that do not fit the tables, which quote no cell. */
+const STATEMENT_ERROR = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
 
 const inFileError = (words: RegExp): RegExp => new RegExp(`${FILE_ERROR.source}.*(${words.source})`, `s${words.flags}`);
-
-const BLOCK_UNREADABLE = /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i;
-const CSV_REFUSED = /CSV Error on Line|Parallel CSV Reader/;
-/** Such errors quote no cell. */
-const STATEMENT_REFUSED = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
-const TABLE_REFUSED = /^(Binder|Catalog|Constraint|Dependency|Missing Extension|Not implemented) Error/;
 
 interface Failure {
   readonly patterns: readonly RegExp[];
@@ -149,15 +137,16 @@ export const isFileInUse = (thrown: unknown): boolean => isFailure(thrown, 'file
 /** Why DuckDB refused a statement, if for what others made of the tables, such as a foreign key; else undefined. */
 export function tableRefusalOf(thrown: unknown): string | undefined {
   const text = messageOf(thrown);
-  return TABLE_REFUSED.test(text) ? withoutCells(text) : undefined;
+  return STATEMENT_ERROR.test(text) || text.startsWith('Constraint Error') ? withoutCells(text) : undefined;
 }
 
 /** True if the bytes of a Parquet file are no such file, or a broken one. */
 export const isDamagedParquet = (thrown: unknown): boolean => isFailure(thrown, 'parquetDamaged');
 
-/** True if blocks of a database file cannot be read. */
+/** True if blocks of a database file cannot be read, and neither disk nor memory is why. */
 export const isDamagedBlock = (thrown: unknown): boolean =>
-  BLOCK_UNREADABLE.test(messageOf(thrown)) && !isFailure(thrown, 'diskFailed') && !isFailure(thrown, 'diskFull');
+  FILE_ERROR.test(messageOf(thrown)) &&
+  !(['diskFailed', 'diskFull', 'outOfMemory'] as const).some((kind) => isFailure(thrown, kind));
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFileError extends UserError {
@@ -168,12 +157,12 @@ export class MisreadFileError extends UserError {
 
 /** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
 export const isMisread = (thrown: unknown): boolean =>
-  thrown instanceof MisreadFileError || CSV_REFUSED.test(messageOf(thrown));
+  thrown instanceof MisreadFileError || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
 
 export const isOutOfMemory = (thrown: unknown): boolean => isFailure(thrown, 'outOfMemory');
 
 /** What may be shown of an error that is not about a file. */
-const withoutCells = (text: string): string => (STATEMENT_REFUSED.test(text) ? firstLineOf(text) : errorClassOf(text));
+const withoutCells = (text: string): string => (STATEMENT_ERROR.test(text) ? firstLineOf(text) : errorClassOf(text));
 
 /** The class of an error, such as `Conversion Error`, and the line of the CSV. The rest of its text may hold cells. */
 function errorClassOf(text: string): string {

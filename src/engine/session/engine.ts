@@ -45,17 +45,17 @@ export class Engine {
   readonly clock: Clock;
   /** True once memory did not suffice for a transaction. */
   isLowOnMemory = false;
-  readonly #release: () => void;
+  readonly #closeAll: () => void;
   readonly #connection: DuckDBConnection;
   readonly #interrupt = () => this.#connection.interrupt();
   #signal: AbortSignal | undefined;
 
-  /** `release` closes the connection, and ends the claim of this process to the file. */
-  constructor(file: string, { clock, signal }: EngineOptions, connection: DuckDBConnection, release: () => void) {
+  /** `closeAll` closes the connection, and ends the claim of this process to the file. */
+  constructor(file: string, { clock, signal }: EngineOptions, connection: DuckDBConnection, closeAll: () => void) {
     this.file = file;
     this.clock = clock;
     this.#connection = connection;
-    this.#release = release;
+    this.#closeAll = closeAll;
     this.#signal = signal;
     signal?.addEventListener('abort', this.#interrupt);
   }
@@ -182,7 +182,7 @@ export class Engine {
     } catch {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
-      this.#release();
+      this.#closeAll();
     }
   }
 }

@@ -45,21 +45,18 @@ export async function withEngine<T>(
 export async function openEngine(path: string, access: Access, options: EngineOptions): Promise<Engine> {
   // The log beside the file, and the file that replaces it, must not belong to a link.
   const file = realOrGivenPath(path);
-  const restoreUmask = holdPrivateUmask();
-  let instance: DuckDBInstance | undefined;
-  let connection: DuckDBConnection | undefined;
-  let releaseClaim = () => {};
-  const release = () => {
-    connection?.closeSync();
-    instance?.closeSync();
-    releaseClaim();
-    restoreUmask();
+  // What is open is closed in reverse order.
+  const closeSteps = [holdPrivateUmask()];
+  const closeAll = () => {
+    for (const close of closeSteps.splice(0).reverse()) close();
   };
   try {
-    instance = await createInstance(file, options.memoryLimit);
-    connection = await instance.connect();
+    const instance = await createInstance(file, options.memoryLimit);
+    closeSteps.push(() => instance.closeSync());
+    const connection = await instance.connect();
+    closeSteps.push(() => connection.closeSync());
     if (access === 'write' && !existsSync(file)) await makeDatabase(connection, file);
-    releaseClaim = await attach(connection, file, access, options);
+    closeSteps.push(await attach(connection, file, access, options));
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
     if (access === 'read') await connection.run('SET enable_external_access = false');
@@ -67,9 +64,9 @@ export async function openEngine(path: string, access: Access, options: EngineOp
       await connection.run(KEEP_ROW_GROUPS);
       await removeLeftovers(file, options.clock.now());
     }
-    return new Engine(file, options, connection, release);
+    return new Engine(file, options, connection, closeAll);
   } catch (error) {
-    release();
+    closeAll();
     options.signal?.throwIfAborted();
     throw engineError(error, file);
   }
