@@ -8,7 +8,7 @@ import { COMMITTED_IS_KEPT, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { checkLocalPath } from '../fs/local-path.ts';
 import { giveToFolderOwner, PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
-import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
+import { type IsErased, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 const OTHERS_MAY_READ = 0o044;
 
@@ -63,7 +63,7 @@ export class DiskStorage implements Storage {
     });
   }
 
-  putFile(localPath: string, path: string): Promise<void> {
+  moveIn(localPath: string, path: string): Promise<void> {
     return this.#writing(async () => {
       const { fullPath, mode } = await this.#prepareFile(path);
       setMode(localPath, mode);
@@ -89,9 +89,9 @@ export class DiskStorage implements Storage {
     });
   }
 
-  async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
-    const leavingObjects = (await listAll(this, folder)).filter((object) => !isKept(object));
-    await this.remove(leavingObjects.map(({ path }) => path));
+  async erase(folder: string, isErased: IsErased): Promise<void> {
+    const objects = (await listAll(this, folder)).filter(isErased);
+    await this.remove(objects.map(({ path }) => path));
   }
 
   async checkErasable(paths: readonly string[]): Promise<void> {

@@ -7,7 +7,7 @@ import { configError } from '../base/errors.ts';
 import { mapConcurrently } from './concurrently.ts';
 import { type BucketAccess, storedObject } from './s3-client.ts';
 import { S3_STATUS, s3ErrorNameOf, s3StatusOf } from './s3-failures.ts';
-import type { IsKept } from './storage.ts';
+import type { IsErased } from './storage.ts';
 
 const DELETE_CONCURRENCY = 16;
 
@@ -26,8 +26,8 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
   );
 }
 
-/** Removes all versions and delete markers below a prefix, except the latest versions of the objects to keep. */
-export async function eraseVersions(access: BucketAccess, prefix: string, isKept: IsKept): Promise<void> {
+/** Removes earlier versions and delete markers below a prefix, and of the objects to erase the latest version, too. */
+export async function eraseVersions(access: BucketAccess, prefix: string, isErased: IsErased): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
@@ -36,18 +36,18 @@ export async function eraseVersions(access: BucketAccess, prefix: string, isKept
   };
   const versions: ObjectIdentifier[] = [];
   for (const { Versions = [], DeleteMarkers = [] } of await allPages(access, list)) {
-    // No marker stays, also of an object that is kept by its date: a marker has the date of the removal.
+    // Every marker goes, also if its date would keep an object: a marker has the date of the removal.
     const markers = DeleteMarkers.map((marker) => ({ ...marker, IsLatest: false }));
     for (const { Key, VersionId, IsLatest, LastModified } of [...Versions, ...markers]) {
       if (Key?.startsWith(prefix) !== true || VersionId === undefined) continue;
-      if (IsLatest !== true || !isKept(storedObject(access, Key, LastModified))) versions.push({ Key, VersionId });
+      if (IsLatest !== true || isErased(storedObject(access, Key, LastModified))) versions.push({ Key, VersionId });
     }
   }
   await deleteObjects(access, versions);
 }
 
-/** Aborts the unfinished uploads below a prefix, except those of the keys to keep. */
-export async function abortUploads(access: BucketAccess, prefix: string, isKept: IsKept): Promise<void> {
+/** Aborts the unfinished uploads of the objects to erase below a prefix. */
+export async function abortUploads(access: BucketAccess, prefix: string, isErased: IsErased): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
@@ -56,7 +56,7 @@ export async function abortUploads(access: BucketAccess, prefix: string, isKept:
   };
   const uploads = (await allPages(access, list)).flatMap(({ Uploads = [] }) => Uploads);
   for (const { Key, UploadId, Initiated } of uploads) {
-    if (Key?.startsWith(prefix) !== true || isKept(storedObject(access, Key, Initiated))) continue;
+    if (Key?.startsWith(prefix) !== true || !isErased(storedObject(access, Key, Initiated))) continue;
     await abortUpload(access, Key, UploadId);
   }
 }

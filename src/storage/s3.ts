@@ -14,7 +14,7 @@ import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from '
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
 import { isBrokenBody, S3_STATUS, s3AnswerOf, s3ErrorNameOf, s3StatusOf, storeError } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
-import { type IsKept, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
+import { type IsErased, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
@@ -115,7 +115,7 @@ class S3Storage implements Storage {
     });
   }
 
-  putFile(localPath: string, path: string): Promise<void> {
+  moveIn(localPath: string, path: string): Promise<void> {
     return this.#withStoreErrors(async () => {
       await upload(this.#access, this.#key(path), localPath);
       await rm(localPath, { force: true });
@@ -139,20 +139,20 @@ class S3Storage implements Storage {
     return this.#withStoreErrors(() => deleteObjects(this.#access, objects));
   }
 
-  async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
-    const leavingObjects = (await listAll(this, folder)).filter((object) => !isKept(object));
+  async erase(folder: string, isErased: IsErased): Promise<void> {
+    const objects = (await listAll(this, folder)).filter(isErased);
     // For a store without versions. In a bucket with versions it adds delete markers, which go with them below.
-    await this.remove(leavingObjects.map(({ path }) => path));
+    await this.remove(objects.map(({ path }) => path));
     const prefix = this.#key(`${folder}/`);
-    await this.#withStoreErrors(() => abortUploads(this.#access, prefix, isKept));
-    await this.#withStoreErrors(() => eraseVersions(this.#access, prefix, isKept));
+    await this.#withStoreErrors(() => abortUploads(this.#access, prefix, isErased));
+    await this.#withStoreErrors(() => eraseVersions(this.#access, prefix, isErased));
   }
 
   /** Rights hold for the whole prefix: an object to try them on stands for all. */
   async checkErasable(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
-    await this.eraseAllBut(folder, () => false);
+    await this.erase(folder, () => true);
     // Last: without the right to abort, the upload stays.
     await this.#withStoreErrors(() => checkAbortable(this.#access, this.#key(`${folder}/upload`)));
   }

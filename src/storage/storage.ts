@@ -10,19 +10,19 @@ export interface StoredObject {
   readonly modified: number;
 }
 
-/** True for an object that stays. */
-export type IsKept = (object: StoredObject) => boolean;
+/** True for an object that is to be erased. */
+export type IsErased = (object: StoredObject) => boolean;
 
 /**
  * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there. What else
- * a kill leaves lies in the folder of that object: `list` shows it, or `eraseAllBut` finds it. What is stored when a
+ * a kill leaves lies in the folder of that object: `list` shows it, or `erase` finds it. What is stored when a
  * method returns survives any crash. A failure of the store is a UserError that names the address. Its kind is `config`
  * if the user must act, `transient` if a retry may succeed, else `system`.
  */
 export interface Storage {
   /** The address, for messages: an absolute path, or `s3://BUCKET/PREFIX`. */
   readonly address: string;
-  /** A folder on the disk of the root, for files that `putFile` will take; undefined in a bucket. */
+  /** A folder on the disk of the root, for files that `moveIn` will take; undefined in a bucket. */
   readonly workFolder: string | undefined;
   /** Reads a whole object into memory; undefined if there is none. */
   read(path: string): Promise<Buffer | undefined>;
@@ -38,7 +38,7 @@ export interface Storage {
   /** Creates or replaces an object, also once the run was stopped: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
   /** Moves a local file, on a disk one of `workFolder`, to a path. Readers see the old object or the new one. */
-  putFile(localPath: string, path: string): Promise<void>;
+  moveIn(localPath: string, path: string): Promise<void>;
   /**
    * Gives a local file with an object, only to be read. On a disk it is the object itself, else at `copyPath`.
    * If the object is gone, a bucket throws a transient failure: another run has removed it.
@@ -47,12 +47,12 @@ export interface Storage {
   /** Removes objects; missing objects are no failure. */
   remove(paths: readonly string[]): Promise<void>;
   /**
-   * Removes everything below a folder but the latest version of the objects to keep. Earlier versions go, too. An
+   * Removes these objects below a folder with all their versions, and the earlier versions of all others there. An
    * unfinished upload counts as an object that was written when it began.
    */
-  eraseAllBut(folder: string, isKept: IsKept): Promise<void>;
+  erase(folder: string, isErased: IsErased): Promise<void>;
   /**
-   * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects. In a bucket it
+   * Throws a configuration failure unless `erase` would remove the last byte of these objects. In a bucket it
    * erases an object of its own in the `PROBE_FOLDER`. On a disk it looks whether the folders can be written.
    */
   checkErasable(paths: readonly string[]): Promise<void>;

@@ -55,13 +55,13 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
   const text = async (path: string) => (await storage.read(path))?.toString();
   const paths = (folder: string, after?: string) => pathsIn(storage, folder, after);
 
-  it('creates an object once, and replaces one by write and by putFile', async () => {
+  it('creates an object once, and replaces one by write and by moveIn', async () => {
     expect(await storage.create('a/x', 'one')).toBe(true);
     expect(await storage.create('a/x', 'two')).toBe(false);
     expect(await text('a/x')).toBe('one');
     await storage.write('a/x', 'three');
     expect(await text('a/x')).toBe('three');
-    await storage.putFile(local('four'), 'a/x');
+    await storage.moveIn(local('four'), 'a/x');
     expect(await text('a/x')).toBe('four');
     expect(await storage.read('a/none')).toBeUndefined();
     await checkConditionalWrites(storage);
@@ -93,10 +93,10 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
     }
   });
 
-  it('erases everything below a folder but what is kept', async () => {
+  it('erases objects below a folder, and keeps the others', async () => {
     for (const path of ['a/keep', 'a/b/gone', 'b/stays']) await storage.write(path, path);
     await storage.checkErasable(['a/b/gone']);
-    await storage.eraseAllBut('a', ({ path }) => path === 'a/keep');
+    await storage.erase('a', ({ path }) => path !== 'a/keep');
     expect([await paths('a'), await paths('b')]).toEqual([['a/keep'], ['b/stays']]);
   });
 });
@@ -284,7 +284,7 @@ describe('failures of a bucket', () => {
 
   it('are told from those of a local file', async () => {
     const path = join(dir, 'none');
-    const put = using((storage) => storage.putFile(path, 'events/x'));
+    const put = using((storage) => storage.moveIn(path, 'events/x'));
     await expect(put).rejects.toMatchObject(failure(2, `${path} cannot be written (ENOENT)`));
   });
 
@@ -378,7 +378,7 @@ describe('a large file in a bucket', () => {
     async (what, outcome) => {
       const { path, bytes } = large();
       s3.outcomeOf = (request) => (request.what === what && request.attempt === 1 ? outcome : 'normal');
-      await using((storage) => storage.putFile(path, 'events/x'));
+      await using((storage) => storage.moveIn(path, 'events/x'));
       expect([s3.objects.get('lake/events/x')?.bytes.equals(bytes), s3.uploads.size]).toEqual([true, 0]);
     },
     60_000,
@@ -387,13 +387,13 @@ describe('a large file in a bucket', () => {
   it('leaves nothing behind if a part never succeeds', async () => {
     const { path } = large();
     s3.outcomeOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'normal');
-    await expect(using((storage) => storage.putFile(path, 'events/x'))).rejects.toMatchObject({ exitCode: 3 });
+    await expect(using((storage) => storage.moveIn(path, 'events/x'))).rejects.toMatchObject({ exitCode: 3 });
     expect([s3.objects.size, s3.uploads.size]).toEqual([0, 0]);
   }, 60_000);
 });
 
 describe('what a purge erases in a bucket', () => {
-  it('is also every older version, and unfinished uploads of what is not kept', async () => {
+  it('is also every older version, and unfinished uploads of what is erased', async () => {
     s3.versions = [];
     s3.pageSize = 2;
     await using(async (storage) => {
@@ -402,11 +402,11 @@ describe('what a purge erases in a bucket', () => {
       const began = new Date(1_000);
       for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
       s3.uploads.set('young', { key: 'lake/events/a', began: new Date(2_000), parts: new Map() });
-      const isKept = ({ path, modified }: StoredObject) => path === 'events/keep' || modified === 2_000;
+      const isErased = ({ path, modified }: StoredObject) => path !== 'events/keep' && modified !== 2_000;
       // Whatever is younger stays, but for the marks of what goes.
       await storage.write('events/old', 'x');
       s3.now = () => new Date(2_000);
-      await storage.eraseAllBut('events', isKept);
+      await storage.erase('events', isErased);
     });
     expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);
     expect([...s3.uploads.keys()]).toEqual(['young']);
@@ -420,7 +420,7 @@ describe('what a purge erases in a bucket', () => {
       s3.uploads.set('other', { key: 'lake/other/x', began: new Date(), parts: new Map() });
       s3.knowsPrefixes = false;
       expect(await pathsIn(storage, 'events')).toEqual(['events/gone']);
-      await storage.eraseAllBut('events', () => false);
+      await storage.erase('events', () => true);
     });
     expect([s3.versions?.map(({ key }) => key), s3.uploads.size]).toEqual([['lake/other/stays'], 1]);
   });

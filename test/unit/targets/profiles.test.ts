@@ -261,8 +261,8 @@ describe('the table user_profiles of a Delta place', () => {
 
   it('is not made by a run that began before people were purged', async () => {
     const { DiskStorage } = await import('../../../src/storage/disk.ts');
-    const store = DiskStorage.prototype.putFile;
-    const put = vi.spyOn(DiskStorage.prototype, 'putFile').mockImplementationOnce(async function (
+    const store = DiskStorage.prototype.moveIn;
+    const put = vi.spyOn(DiskStorage.prototype, 'moveIn').mockImplementationOnce(async function (
       this: InstanceType<typeof DiskStorage>,
       file,
       path,

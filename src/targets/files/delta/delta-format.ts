@@ -211,7 +211,7 @@ async function commitToTables(
   const { storage } = place;
   const newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.fileChanges ?? []));
   // No reader sees them before their entry.
-  await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.putFile(file.localPath, file.path));
+  await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
   const tablesAfter = { ...before };
   for (const { name } of TABLES) {
     const [table, change] = [before[name], changes[name]];

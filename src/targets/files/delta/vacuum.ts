@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { looksTemporary } from '../../../fs/atomic-file.ts';
-import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
+import { type IsErased, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
 import { type DeltaTable, followLog, listDataFiles } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
@@ -71,18 +71,18 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
 export async function eraseHistory(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
   const { table } = snapshot;
-  const isKeptFile: IsKept = ({ path, modified }) => {
-    if (snapshot.adds.has(path) || !isOwnFile(path)) return true;
-    return modified >= purgedAt && !snapshot.tombstones.has(path);
+  const isErasedFile: IsErased = ({ path, modified }) => {
+    if (snapshot.adds.has(path) || !isOwnFile(path)) return false;
+    return modified < purgedAt || snapshot.tombstones.has(path);
   };
-  await storage.eraseAllBut(table, isKeptFile);
+  await storage.erase(table, isErasedFile);
   // No history comes before the first entry.
   if (snapshot.version <= 0) return;
   // The files of all tombstones are gone.
   await writeCheckpoint(place, snapshot, Infinity);
-  const isKeptLogFile: IsKept = ({ path }) =>
-    path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
-  await storage.eraseAllBut(logFolder(table), isKeptLogFile);
+  const isErasedLogFile: IsErased = ({ path }) =>
+    path !== lastCheckpointPath(table) && (logFileOf(path)?.version ?? -1) < snapshot.version;
+  await storage.erase(logFolder(table), isErasedLogFile);
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */

@@ -66,7 +66,7 @@ async function writeState(storage: DiskStorage, version: FolderVersion, checkHel
 
 async function putFile(storage: DiskStorage, newFile: NewFile): Promise<FolderFile> {
   const { localPath, statistics: _statistics, ...file } = newFile;
-  await storage.putFile(localPath, file.path);
+  await storage.moveIn(localPath, file.path);
   const onDisk = sizeAndTime(storage.fullPath(file.path));
   if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
   return { ...file, ...onDisk };

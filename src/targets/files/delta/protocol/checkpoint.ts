@@ -57,6 +57,6 @@ export async function writeCheckpoint(
     columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   );
   await rm(jsonFile);
-  await storage.putFile(file, checkpointPath(table, version));
+  await storage.moveIn(file, checkpointPath(table, version));
   await storage.write(lastCheckpointPath(table), JSON.stringify({ version, size: lines.length }));
 }
