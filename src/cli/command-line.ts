@@ -7,13 +7,13 @@ import { configError, UserError } from '../base/errors.ts';
 import { nearest } from '../config/nearest.ts';
 import {
   type Command,
-  dashedOptionNames,
   GLOBAL_OPTIONS,
   kebabCase,
   type Option,
   type OptionTable,
   type OptionValues,
   optionName,
+  textOption,
   unknownNameError,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
@@ -50,48 +50,50 @@ export const newParser = () =>
 
 /** Tells yargs the options of a command, with their text in the help. */
 export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
-  for (const [key, option] of Object.entries(table)) {
-    if (option.isArgument === true) continue;
-    const { wordCount, heading = 'Options', short, isRequired, defaultWord } = option;
-    const hint = isRequired ? ' [required]' : defaultWord === undefined ? '' : ` [${defaultWord}]`;
-    const texts = { describe: `${option.description}${hint}`, group: `${heading}:` };
+  for (const [key, { wordCount, heading = 'Options', short, description: describe }] of Object.entries(table)) {
     // With a number of words, a `-` alone is a word, and no option.
     const nargs = wordCount === 0 ? {} : { nargs: wordCount };
     const alias = short === undefined ? {} : { alias: short };
-    parser.option(kebabCase(key), { type: wordCount === 0 ? 'boolean' : 'string', ...texts, ...nargs, ...alias });
+    const type = wordCount === 0 ? 'boolean' : 'string';
+    parser.option(kebabCase(key), { type, describe, group: `${heading}:`, ...nargs, ...alias });
   }
   return parser;
 }
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  // 1. Find the command, which says how many words each option takes. Options of all commands may come before it: of
-  //    `--config a.json sync duckdb f.duckdb` the first split has the words sync, duckdb and f.duckdb.
+  // 1. Find the command, which says how many words each option takes. Options may come before it: of
+  //    `--config a.json sync duckdb f.duckdb` the first split has the words sync, duckdb and f.duckdb. Of
+  //    `--full-refresh sync duckdb f.duckdb` it lacks sync, for which the flag seems to be an option of one word.
+  const isCommand = (word = '') => Object.hasOwn(COMMANDS, word);
   const { words: leadingWords } = await splitWords(argv, GLOBAL_OPTIONS);
-  const firstWord = leadingWords[0] ?? argv[0] ?? '';
-  const entry = Object.hasOwn(COMMANDS, firstWord) ? COMMANDS[firstWord] : undefined;
-  const command = entry && { name: firstWord, ...(await entry.load()).command };
+  const takenWord = argv.find((word, i) => isCommand(word) && argv[i - 1]?.startsWith('-'));
+  const commandName = [leadingWords[0], argv[0], takenWord].find(isCommand);
+  const command =
+    commandName === undefined ? undefined : { name: commandName, ...(await COMMANDS[commandName].load()).command };
 
   // 2. Split the line again, with the options of the command.
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const { options, words, problem: wordProblem } = await splitWords(argv, table);
-  const argumentWords = command === undefined ? words : words.slice(1);
   const problems = [wordProblem, unknownOptionError(options, table)];
-  if (command === undefined && words.length > 0)
-    problems.push(unknownNameError('command', words[0], Object.keys(COMMANDS)));
+  const [firstWord, ...argumentWords] = words;
+  if (firstWord !== commandName) problems.push(unknownNameError('command', firstWord ?? '', Object.keys(COMMANDS)));
 
-  // 3. Read the value of each option and argument.
-  const wordOfArgument = wordsByArgument(table, argumentWords);
+  // 3. Read the value of each argument and option.
+  const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
+  const commandOptions = Object.entries(table).map(([key, option]) => {
+    return { key, option, name: optionName(key), raw: options[key] };
+  });
   const values: Record<string, unknown> = {};
-  for (const [key, option] of Object.entries(table)) {
+  for (const { key, option, name, raw } of [...commandArguments, ...commandOptions]) {
     try {
-      values[key] = readOption(option, optionName(key, option), wordOfArgument.get(key) ?? options[key]);
+      values[key] = readOption(option, name, raw);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push(error);
     }
   }
   // It may be an id or a secret, so that no log may show it.
-  if (command !== undefined && argumentWords.length > wordOfArgument.size)
+  if (command !== undefined && argumentWords.length > commandArguments.length)
     problems.push(configError('there is a word too many.'));
 
   // 4. Tell the first problem.
@@ -114,12 +116,13 @@ async function splitWords(argv: readonly string[], table: OptionTable) {
   }
 }
 
-/** The arguments with their words, if any. Those with a default in the configuration are left out together. */
-function wordsByArgument(table: OptionTable, words: readonly string[]): Map<string, string | undefined> {
-  const keys = Object.keys(table).filter((key) => table[key].isArgument);
-  const neededKeys = keys.filter((key) => !table[key].hasConfigDefault);
-  const takenKeys = words.length <= neededKeys.length ? neededKeys : keys;
-  return new Map(takenKeys.map((key, i) => [key, words[i]]));
+const PLACE_ARGUMENTS = { target: textOption('A target'), place: textOption('A place of it') };
+
+/** The arguments of a command with their words. TARGET PLACE are left out where no word remains for them. */
+function argumentsOf({ targets, arguments: otherArguments = {} }: Command, words: readonly string[]) {
+  const hasPlace = targets !== undefined && words.length > Object.keys(otherArguments).length;
+  const table: OptionTable = hasPlace ? { ...PLACE_ARGUMENTS, ...otherArguments } : otherArguments;
+  return Object.entries(table).map(([key, option], i) => ({ key, option, name: key.toUpperCase(), raw: words[i] }));
 }
 
 function missingWordError(writtenName: string, table: OptionTable): UserError {
@@ -127,29 +130,27 @@ function missingWordError(writtenName: string, table: OptionTable): UserError {
     ([key, { short }]) => kebabCase(key) === writtenName || short === writtenName,
   );
   const [key, option] = entry ?? [writtenName];
-  return configError(`--${kebabCase(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
+  return configError(`${optionName(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
 }
 
-/** The value of an option. Throws a UserError for one that is given in a wrong way. */
+/** The value of an option, of which yargs gives `raw`. Throws a UserError for one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown): unknown {
-  const { wordCount, isRequired, isExternalId, defaultWord } = option;
+  const { wordCount, isExternalId } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   // Messages, logs and notifications repeat addresses.
   if (isExternalId !== true && words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
-  if (isRequired && words.length === 0) throw configError(`${name} is missing.`);
-  if (words.length === 0 && defaultWord !== undefined) return option.read([defaultWord], name);
   // Of a flag that is given twice the last one counts.
   return option.read(wordCount === 0 ? words.slice(-1) : words, name);
 }
 
 /** The failure of the first option that the table does not have, with the one that was probably meant. */
 function unknownOptionError(options: object, table: OptionTable): UserError | undefined {
-  const key = Object.keys(options).find((key) => !Object.hasOwn(table, key) || table[key].isArgument);
+  const key = Object.keys(options).find((key) => !Object.hasOwn(table, key));
   if (key === undefined) return undefined;
-  const name = key.length === 1 ? `-${key}` : `--${kebabCase(key)}`;
-  const near = nearest(name, dashedOptionNames(table));
+  const name = key.length === 1 ? `-${key}` : optionName(key);
+  const near = nearest(name, Object.keys(table).map(optionName));
   const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }

@@ -8,14 +8,24 @@ import type { Target } from '../targets/contract.ts';
 import type { Context } from './context.ts';
 import { LOG_FORMATS } from './terminal.ts';
 
-export interface Command<O extends OptionTable = OptionTable> {
-  /** Options by name in camel case: `maxWait` is `--max-wait`. Arguments are among them, in their order. */
-  readonly options: O;
+export interface Command<A extends OptionTable = OptionTable, O extends OptionTable = OptionTable> {
+  /** The targets with whose places it works: then TARGET PLACE follow its name, or are left out together. */
+  readonly targets?: readonly Target[];
+  /** The other words that follow its name, in their order: `file` is FILE. */
+  readonly arguments?: A;
+  /** Options by name in camel case: `maxWait` is `--max-wait`. */
+  readonly options?: O;
   /** Two command lines for its help, without the program's name. */
   readonly examples: readonly [string, string];
   /** The page to read, in `docs/`. */
   readonly docsPage: string;
-  run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult>;
+  run(values: OptionValues<A & O & typeof GLOBAL_OPTIONS> & PlaceWords, context: Context): Promise<CommandResult>;
+}
+
+/** TARGET PLACE as they were written; without them the configuration names a place. */
+export interface PlaceWords {
+  readonly target?: string | undefined;
+  readonly place?: string | undefined;
 }
 
 /** What a command found: one JSON object for scripts, lines for people. */
@@ -28,43 +38,33 @@ export interface CommandResult {
   readonly exit?: ExitCode;
 }
 
-export const defineCommand = <O extends OptionTable>(definition: Command<O>): Command => definition;
+export const defineCommand = <A extends OptionTable = NoOptions, O extends OptionTable = NoOptions>(
+  definition: Command<A, O>,
+): Command => definition;
 
 export type OptionTable = Readonly<Record<string, Option<unknown>>>;
+type NoOptions = Readonly<Record<never, never>>;
 export type OptionValues<O extends OptionTable> = { readonly [N in keyof O]: O[N] extends Option<infer T> ? T : never };
 
+/** An option, or an argument. */
 export interface Option<T> {
   readonly description: string;
-  /** The heading in the help below which it stands. */
-  readonly heading?: string;
   /** Number of words that follow its name: 0 for a flag. Of two words there may be several pairs. */
   readonly wordCount: 0 | 1 | 2;
-  /** The targets of which it takes a name: help shows their places, completion their names. */
-  readonly targets?: readonly Target[];
   /** Its short name: `o` for `-o`. */
   readonly short?: string;
-  /** True for a word after the command, which messages call by its name in capitals. */
-  readonly isArgument?: boolean;
-  /** True for an argument whose default is a key of the configuration. */
-  readonly hasConfigDefault?: boolean;
+  /** The heading in the help below which it stands. */
+  readonly heading?: string;
   /** True for an external id, which may look like an address with a key in it. Such an address is refused elsewhere. */
   readonly isExternalId?: boolean;
-  readonly isRequired?: boolean;
-  /** The word that is read where it is left out. */
-  readonly defaultWord?: string;
-  /** Parses the words that were given, none of them empty; throws a UserError, which calls the option `name`. */
+  /** Parses its words, none of them empty, or no word. Throws a UserError, which calls the option `name`. */
   read(words: readonly string[], name: string): T;
 }
 
 export const kebabCase = (key: string): string => key.replace(/\B[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
 
-/** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
-export const optionName = (key: string, { isArgument }: Option<unknown>): string =>
-  isArgument === true ? key.toUpperCase() : `--${kebabCase(key)}`;
-
-/** The names of the options that are no arguments. */
-export const dashedOptionNames = (table: OptionTable): string[] =>
-  Object.entries(table).flatMap(([key, option]) => (option.isArgument ? [] : [optionName(key, option)]));
+/** The name of an option on the command line and in messages: `--max-wait` for `maxWait`. */
+export const optionName = (key: string): string => `--${kebabCase(key)}`;
 
 /** The sentence for a name that is unknown. It shows the name only if a known one is near: it may be a secret. */
 export function unknownNameError(what: string, name: string, names: readonly string[]): UserError {
@@ -117,14 +117,21 @@ const choiceOption = <T extends string>(description: string, choices: readonly T
     choices.find((name) => name === word),
   );
 
-/** `defaultWord` is written as a user would write it. */
-export const withDefault = <T>(defaultWord: string, option: Option<T | undefined>): Option<T> =>
-  ({ ...option, defaultWord }) as Option<T>;
+/** Reads `defaultWord`, written as a user would, where the option is left out. */
+export const withDefault = <T>(defaultWord: string, option: Option<T | undefined>): Option<T> => ({
+  ...option,
+  description: `${option.description} [${defaultWord}]`,
+  read: (words, name) => option.read(words.length === 0 ? [defaultWord] : words, name) as T,
+});
 
-export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...option, isRequired: true }) as Option<T>;
-
-/** Makes an option an argument, the next word after the command. */
-export const argument = <T>(option: Option<T>): Option<T> => ({ ...option, isArgument: true });
+export const required = <T>(option: Option<T | undefined>): Option<T> => ({
+  ...option,
+  description: `${option.description} [required]`,
+  read(words, name) {
+    if (words.length === 0) throw configError(`${name} is missing.`);
+    return option.read(words, name) as T;
+  },
+});
 
 export const underHeading = <O extends OptionTable>(heading: string, options: O): O =>
   Object.fromEntries(Object.entries(options).map(([key, option]) => [key, { ...option, heading }])) as O;

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { credentialsError, hasCredentials } from '../base/address.ts';
-import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
@@ -33,47 +32,85 @@ export type CommandConfig = ReturnType<typeof readConfiguration>;
  * environment. Every default is filled in. A key that only some commands need may be missing. Throws for values that
  * are wrong, and for unknown keys.
  */
-export function readConfiguration(pathOrObject: string | object | undefined, context: Context) {
-  const { values, variableNames, fileLabel } = readValues(pathOrObject, context);
-  const source = parsePart(SOURCE_PART, values);
-  const local = parsePart(LOCAL_PART, values);
-  const erasure = parsePart(ERASURE_PART, values);
-  const problems = [source, local, erasure].flatMap((part) => part.problems);
-  if (source.config === undefined || local.config === undefined || erasure.config === undefined)
-    throw problemsError('the configuration', problems.filter(isWrong), variableNames);
-  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingProblems: problems, fileLabel });
-}
-
-/** The values of the file and the environment by their keys. `variableNames`: the variables that gave some of them. */
-function readValues(pathOrObject: string | object | undefined, { env: processEnv, redactor }: Context) {
+export function readConfiguration(pathOrObject: string | object | undefined, { env, redactor }: Context) {
   // 1. Read the file and the variables.
-  const { folder, fileLabel, env, fileObject } = readFileOrObject(pathOrObject, processEnv);
+  const readsVariables = typeof pathOrObject !== 'object';
+  const { fileObject, fileLabel, folder } = readsVariables
+    ? readConfigFile(pathOrObject)
+    : { fileObject: requireObject(pathOrObject), fileLabel: 'config', folder: '.' };
   const { erasure, ...valuesInFile } = fileObject;
   const erasureInFile: unknown = erasure ?? {};
   if (!isObject(erasureInFile)) throw configError(`erasure in ${fileLabel} is not usable, wanted an object.`);
-  refuseUnknownVariables(env, CONFIG_KEYS);
-  const { values: valuesInEnvironment, variableNames, problems } = readVariables(CONFIG_KEYS, env);
+  const usedEnv = readsVariables ? env : {};
+  refuseUnknownVariables(usedEnv, CONFIG_KEYS);
+  const variables = readVariables(CONFIG_KEYS, usedEnv);
 
   // 2. From here on no message shows a secret, whatever else is wrong with it.
-  for (const values of [valuesInFile, erasureInFile, valuesInEnvironment])
+  for (const values of [valuesInFile, erasureInFile, variables.values])
     for (const { key, schema } of CONFIG_KEYS)
       if (schema.airbyte_secret && typeof values[key] === 'string') redactor.add(new Secret(values[key]));
 
   // 3. Refuse what would be ignored.
-  if (problems.length > 0) throw problemsError('the environment', problems);
+  if (variables.problems.length > 0) throw problemsError('the environment', variables.problems);
   const unknownKeysOfErasure = unknownKeysOf(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`);
   const unknownKeys = [...unknownKeysOf(FILE_KEYS, valuesInFile), ...unknownKeysOfErasure];
   if (unknownKeys.length > 0) throw configError(`${fileLabel} has unknown keys: ${unknownKeys.join(', ')}.`);
 
   // 4. Join both; the variable wins. A path of the file gets the folder of the file.
-  const writtenValues = mapPaths({ ...valuesInFile, ...erasureInFile, ...valuesInEnvironment }, (path, key) => {
+  const { variableNames } = variables;
+  const values = mapPaths({ ...valuesInFile, ...erasureInFile, ...variables.values }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${fileLabel}`);
-    return variableNames.has(key) ? path : pathInFolder(path, folder);
+    return variableNames.has(key) || !isText(path) ? path : pathInFolder(path, folder);
   });
-  const values = { ...writtenValues, places: writtenValues.places ?? defaultPlaces(writtenValues) };
-  return { values, variableNames, fileLabel };
+  values.places ??= defaultPlaces(values);
+
+  // 5. Parse each part.
+  const source = parsePart(SOURCE_PART, values);
+  const local = parsePart(LOCAL_PART, values);
+  const erasurePart = parsePart(ERASURE_PART, values);
+  const problems = [source, local, erasurePart].flatMap((part) => part.problems);
+  if (source.config === undefined || local.config === undefined || erasurePart.config === undefined)
+    throw problemsError('the configuration', problems.filter(isWrong), variableNames);
+  const config = { ...source.config, ...local.config, ...erasurePart.config };
+  return Object.freeze({ ...config, missingProblems: problems, fileLabel, readsVariables });
 }
+
+/** Reads a configuration file; without a path dfinery.json, if it is here. `fileLabel`: what messages call it. */
+function readConfigFile(path: string | undefined) {
+  if (path === undefined && !existsSync(CONFIG_FILE)) {
+    const fileLabel = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
+    return { fileObject: {} as Record<string, unknown>, fileLabel, folder: '.' };
+  }
+  const file = path ?? CONFIG_FILE;
+  return {
+    fileObject: requireObject(readJsonFile(file, 'the configuration file')),
+    fileLabel: file,
+    folder: dirname(file),
+  };
+}
+
+const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
+
+/** The values with other paths: `change` gets what stands in place of each path, and its key. */
+function mapPaths(values: Record<string, unknown>, change: (path: unknown, key: string) => unknown) {
+  const paths = PATH_KEYS.filter((key) => key in values).map((key) => [key, change(values[key], key)]);
+  const changedValues: Record<string, unknown> = { ...values, ...Object.fromEntries(paths) };
+  if (!Array.isArray(values.places)) return changedValues;
+  const changePlace = (entry: unknown) =>
+    isObject(entry) ? { ...entry, place: change(entry.place, 'places') } : entry;
+  return { ...changedValues, places: values.places.map(changePlace) };
+}
+
+/** A path in a file is relative to its folder; `-` is stdout. */
+export const pathInFolder = (path: string, folder: string): string =>
+  path === '-' || isAddress(path) || isAbsolute(path) ? path : join(folder, path);
+
+/** The place of the configuration, which an erasure purges if its target keeps what it loads. */
+const defaultPlaces = ({ target, place }: JsonObject) =>
+  isText(place) && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
 /** The keys of hashes. They are missing only beside what they hash, so that their fields may stay undefined. */
 const HASHING_KEYS = ['hash_key', 'suppression_key'] as const;
@@ -83,7 +120,7 @@ export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
 export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
-/** The same configuration. Throws a UserError that names each of the keys that is missing, with its variable. */
+/** The same configuration. Throws a UserError that names each of the keys that is missing, and where to set it. */
 export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]
@@ -96,45 +133,8 @@ export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number
   );
   const isInErasure = missingKeys.some((configKey) => ERASURE_KEYS.includes(configKey));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.fileLabel}`;
+  const variablesText = config.readsVariables ? `set ${names.join(', ')}, or ` : '';
   const pronoun = problems.length === 1 ? 'it' : 'them';
   const texts = problems.map(({ text }) => text).join(', ');
-  throw configError(`${texts}: set ${names.join(', ')}, or write ${pronoun} into ${file}.`);
+  throw configError(`${texts}: ${variablesText}write ${pronoun} into ${file}.`);
 }
-
-/**
- * A file with the environment, or the object of a caller without it. Paths are relative to `folder`. `fileLabel`: what
- * messages call the file.
- */
-function readFileOrObject(pathOrObject: string | object | undefined, env: Env) {
-  if (typeof pathOrObject === 'object')
-    return { folder: '.', fileLabel: 'config', env: {}, fileObject: requireObject(pathOrObject) };
-  if (pathOrObject === undefined && !existsSync(CONFIG_FILE)) {
-    const fileLabel = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
-    return { folder: '.', fileLabel, env, fileObject: {} };
-  }
-  const file = pathOrObject ?? CONFIG_FILE;
-  const fileObject = requireObject(readJsonFile(file, 'the configuration file'));
-  return { folder: dirname(file), fileLabel: file, env, fileObject };
-}
-
-const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
-
-/** The values with other paths: `change` gets what stands in place of each path, and its key. */
-function mapPaths(values: JsonObject, change: (path: unknown, key: string) => unknown): JsonObject {
-  const paths = PATH_KEYS.filter((key) => key in values).map((key) => [key, change(values[key], key)]);
-  const changedValues = { ...values, ...Object.fromEntries(paths) };
-  if (!Array.isArray(values.places)) return changedValues;
-  const changePlace = (entry: unknown) =>
-    isObject(entry) ? { ...entry, place: change(entry.place, 'places') } : entry;
-  return { ...changedValues, places: values.places.map(changePlace) };
-}
-
-/** A path in a file is relative to its folder; `-` is stdout. */
-const pathInFolder = (path: unknown, folder: string): unknown =>
-  isText(path) && path !== '-' && !isAddress(path) && !isAbsolute(path) ? join(folder, path) : path;
-
-/** The place of the configuration, which an erasure purges if its target keeps what it loads. */
-const defaultPlaces = ({ target, place }: JsonObject) =>
-  isText(place) && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
-
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';

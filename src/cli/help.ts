@@ -1,6 +1,6 @@
 import type { Argv } from 'yargs';
 import { type ConfigKey, variableFormOf } from '../config/environment.ts';
-import { dashedOptionNames, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
+import { GLOBAL_OPTIONS, type OptionTable, optionName } from './command.ts';
 import { declareOptions, type NamedCommand, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
@@ -8,12 +8,6 @@ import { placeUsage } from './places.ts';
 import { wrappedLines } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;
-
-/** Names the places that a command takes; an empty text for a command that takes none. */
-function placesLine(options: OptionTable): string {
-  const forms = options.target?.targets?.map((target) => placeUsage([target]));
-  return forms === undefined ? '' : `TARGET PLACE: ${forms.join(', ')}.\nDefault: target and place of dfinery.json.\n`;
-}
 
 const helpParser = (columns: number) => newParser().wrap(Math.min(columns, MAX_COLUMNS));
 
@@ -26,17 +20,19 @@ export async function programHelp(columns: number): Promise<string[]> {
 }
 
 export async function commandHelp(
-  { name, options, examples, docsPage }: NamedCommand,
+  { name, targets, options, examples, docsPage }: NamedCommand,
   columns: number,
 ): Promise<string[]> {
   const { usage, summary } = COMMANDS[name];
   const parser = helpParser(columns).usage(`${`$0 ${name} ${usage}`.trim()}\n\n${summary}.`);
   for (const line of examples) parser.example(`$0 ${line}`, '');
-  parser.epilogue(`${placesLine(options)}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);
+  const places = targets?.map((target) => placeUsage([target])).join(', ');
+  const placeLines = places ? `TARGET PLACE: ${places}.\nDefault: target and place of dfinery.json.\n` : '';
+  parser.epilogue(`${placeLines}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);
   return await linesOfHelp(parser, options);
 }
 
-const linesOfHelp = async (parser: Argv, options: OptionTable): Promise<string[]> =>
+const linesOfHelp = async (parser: Argv, options: OptionTable = {}): Promise<string[]> =>
   (await declareOptions(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
 
 /** What may stand in place of the last of these words; empty where a shell knows better. */
@@ -45,9 +41,9 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   if (name === undefined) return [...Object.keys(COMMANDS), 'help', 'completion'];
   if (name === 'help') return ['config', ...Object.keys(COMMANDS)];
   if (!Object.hasOwn(COMMANDS, name)) return [];
-  const { options } = (await COMMANDS[name].load()).command;
-  if (words.at(-1)?.startsWith('-')) return dashedOptionNames({ ...options, ...GLOBAL_OPTIONS });
-  return otherWords.length === 0 ? (options.target?.targets?.map((target) => target.name) ?? []) : [];
+  const { targets = [], options } = (await COMMANDS[name].load()).command;
+  if (words.at(-1)?.startsWith('-')) return Object.keys({ ...options, ...GLOBAL_OPTIONS }).map(optionName);
+  return otherWords.length === 0 ? targets.map((target) => target.name) : [];
 }
 
 const INTRODUCTION =

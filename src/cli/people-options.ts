@@ -52,7 +52,7 @@ export async function withPeopleSearch<T>(
   const { hashKey } = requireKeys(config, 'hash_key');
   const settings = placeSettings(config, context);
   const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target, place: address }) =>
-    withName({ target: checkedTarget(target, address, STATEFUL_TARGETS, '--in'), address, ...settings }),
+    withName({ target: checkedTarget(target, address, STATEFUL_TARGETS, { prefix: '--in' }), address, ...settings }),
   );
   const names = places.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);

@@ -3,17 +3,9 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ColumnSettings } from '../table/column-type.ts';
 import type { OpenOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { argument, type OptionValues, textOption, unknownNameError } from './command.ts';
-import { type CommandConfig, readConfiguration } from './configuration.ts';
+import { type PlaceWords, unknownNameError } from './command.ts';
+import { type CommandConfig, pathInFolder, readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
-
-/** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
-export const placeArguments = (targets: readonly Target[]) => ({
-  target: argument({ ...textOption('A target'), targets, hasConfigDefault: true }),
-  place: argument({ ...textOption('A place of it'), hasConfigDefault: true }),
-});
-
-type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeUsage = (targets: readonly Target[]): string =>
@@ -21,7 +13,7 @@ export const placeUsage = (targets: readonly Target[]): string =>
 
 /** What most commands begin with: the configuration, and the place that its arguments or the configuration name. */
 export function placeAndConfig<T extends Target>(
-  values: PlaceValues & { readonly config: string | object | undefined },
+  values: PlaceWords & { readonly config: string | object | undefined },
   targets: readonly T[],
   context: Context,
 ): { readonly config: CommandConfig; readonly place: Place<T> } {
@@ -30,7 +22,7 @@ export function placeAndConfig<T extends Target>(
   const { target: targetName, place: address } =
     values.target === undefined && values.place === undefined ? config : values;
   if (targetName !== undefined && address !== undefined) {
-    const target = checkedTarget(targetName, address, targets, commandName);
+    const target = checkedTarget(targetName, address, targets, { prefix: commandName });
     return { config, place: { target, address, ...placeSettings(config, context) } };
   }
   // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
@@ -42,21 +34,23 @@ export function placeAndConfig<T extends Target>(
 }
 
 /**
- * The target that TARGET PLACE names, behind `prefix`: a command, `--in` or nothing. Throws a configuration failure if
- * another target has loaded it. The word may be an id or a secret, so that it is only shown if a target is near.
+ * The target that TARGET PLACE names, behind `prefix`: a command or `--in`. A path is relative to `folder`. Throws a
+ * configuration failure if another target has loaded the place. The word may be an id or a secret, so that it is only
+ * shown if a target is near.
  */
 export function checkedTarget<T extends Target>(
   word: string,
   address: string,
   targets: readonly T[],
-  prefix: string,
+  { prefix = '', folder = '.' },
 ): T {
   const target = targets.find(({ name }) => name === word);
   if (target === undefined && TARGETS.some(({ name }) => name === word))
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
   const names = targets.map((candidate) => candidate.name);
   if (target === undefined) throw unknownNameError('target', word, names);
-  const { name } = TARGETS.find(({ isAt }) => isAt(address)) ?? target;
+  const path = pathInFolder(address, folder);
+  const { name } = TARGETS.find(({ isAt }) => isAt(path)) ?? target;
   if (name === word) return target;
   throw configError(`${address} is a place of ${name}: write ${`${prefix} ${name} ${address}`.trim()}.`);
 }

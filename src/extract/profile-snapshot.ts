@@ -55,7 +55,7 @@ export async function loadSnapshot(
     const rowsBefore = lastSnapshot?.rows ?? 0;
     if (rows === 0 && rowsBefore > 0) {
       const stored = plainCount(rowsBefore, 'profile');
-      throw transientError(`The export of profiles has no row, and ${stored} are stored: they stay. Run again later.`);
+      throw transientError(`The export of profiles has no row: the place keeps its ${stored}. Run again later.`);
     }
     if (rows < rowsBefore * MIN_SNAPSHOT_PART) {
       const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;

@@ -11,7 +11,6 @@ const EXIT_OF_VERDICT: Readonly<Record<CheckVerdict['kind'], ExitCode>> = {
 };
 
 export const command = defineCommand({
-  options: {},
   examples: ['check', 'check --config staging.json'],
   docsPage: 'configuration.md',
   async run({ config: path }, context) {

@@ -1,11 +1,11 @@
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 
 export const command = defineCommand({
-  options: placeArguments([duckdb]),
+  targets: [duckdb],
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   docsPage: 'operations.md',
   async run(values, context) {

@@ -87,7 +87,7 @@ export const command = defineCommand({
   },
 });
 
-const nameOf = (key: Key): string => optionName(key, OPTIONS[key]);
+const nameOf = (key: Key): string => optionName(key);
 
 const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { addressProblem, credentialsError, hasCredentials } from '../../base/address.ts';
 import { secretFrom } from '../../base/env.ts';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
@@ -17,7 +18,6 @@ import type { Prompts } from '../prompts.ts';
 import { shellWord } from '../text-layout.ts';
 
 export const command = defineCommand({
-  options: {},
   examples: ['init', 'init --config staging.json'],
   docsPage: 'configuration.md',
   async run({ config: path = CONFIG_FILE }, context) {
@@ -29,7 +29,7 @@ export const command = defineCommand({
       throw configError(`${path} stays as it is: name another file with --config.`);
     }
     const service = await askService(prompts, context);
-    const place = await askPlace(prompts);
+    const place = await askPlace(prompts, dirname(path));
     const erasure = await askErasure(prompts);
     const text = `${JSON.stringify({ ...service, ...place, ...erasure }, null, 2)}\n`;
     await writeNamedFile(path, text, `the file ${path}`, PRIVATE_FILE_MODE);
@@ -67,10 +67,11 @@ async function tryAnswers(answers: object, context: Context): Promise<Pick<Check
   }
 }
 
-/** Asks where the events go, and for what the first load fixes. */
-async function askPlace(prompts: Prompts) {
+/** Asks where the events go, and for what the first load fixes. A path is relative to the folder of the file. */
+async function askPlace(prompts: Prompts, folder: string) {
   const question = `Where the events go: ${placeUsage(TARGETS)}`;
-  const { target, place } = placeIn(await prompts.text(question, 'duckdb events.duckdb', placeProblem));
+  const problem = (answer: string) => placeProblem(answer, folder);
+  const { target, place } = placeIn(await prompts.text(question, 'duckdb events.duckdb', problem));
   const zone = await prompts.text(
     'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
     '',
@@ -85,12 +86,12 @@ function placeIn(answer: string): { target: string; place: string } {
   return { target, place };
 }
 
-function placeProblem(answer: string): string | undefined {
+function placeProblem(answer: string, folder: string): string | undefined {
   const { target, place } = placeIn(answer);
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return credentialsError('the address').message;
   try {
-    checkedTarget(target, place, TARGETS, '');
+    checkedTarget(target, place, TARGETS, { folder });
     return undefined;
   } catch (error) {
     return messageOf(error);

@@ -11,13 +11,13 @@ import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import type { ColumnSettings } from '../../table/column-type.ts';
-import { argument, defineCommand, required, textOption } from '../command.ts';
+import { defineCommand, required, textOption } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import { percent, tableLines } from '../text-layout.ts';
 
 export const command = defineCommand({
+  arguments: { file: required(textOption('The CSV file')) },
   options: {
-    file: argument(required(textOption('The CSV file'))),
     schema: textOption('Pinned schema, as discover prints it: shows what would be rescued'),
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],

@@ -5,18 +5,18 @@ import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { argument, dayOption, defineCommand, required, textOption } from '../command.ts';
+import { dayOption, defineCommand, required, textOption } from '../command.ts';
 import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { openOptions, placeAndConfig, placeArguments, storedState } from '../places.ts';
+import { openOptions, placeAndConfig, storedState } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { type RunOutcome, withRunRecord } from '../run/run.ts';
 
 export const command = defineCommand({
+  targets: STATEFUL_TARGETS,
+  arguments: { file: required(textOption('The CSV file of the day')) },
   options: {
-    ...placeArguments(STATEFUL_TARGETS),
-    file: argument(required(textOption('The CSV file of the day'))),
     day: required(dayOption('The day whose rows it has, yyyy-MM-dd')),
   },
   examples: [
@@ -36,7 +36,7 @@ export const command = defineCommand({
     const { summary, error } = await withRunRecord(sink, load, context);
     if (error !== undefined) throw error;
     const { rows, days_changed, next_from_date: cursor } = summary;
-    const line = `${formatCount(rows, 'row')} of ${day} are in ${address}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
+    const line = `${formatCount(rows, 'row')} of ${day} ${rows === 1 ? 'is' : 'are'} in ${address}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
     const result = { v: 1, target: target.name, place: address, file, day, rows, cursor, days_changed };
     return { result, lines: [line] };
   },

@@ -1,9 +1,9 @@
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig } from '../places.ts';
 
 export const command = defineCommand({
-  options: placeArguments([duckdb]),
+  targets: [duckdb],
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {

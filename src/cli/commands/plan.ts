@@ -1,10 +1,11 @@
 import { TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig } from '../places.ts';
 import { planSync } from '../run/sync-plan.ts';
 
 export const command = defineCommand({
-  options: { ...placeArguments(TARGETS), ...DAY_OPTIONS },
+  targets: TARGETS,
+  options: DAY_OPTIONS,
   examples: ['plan duckdb events.duckdb', 'plan delta events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'days-and-types.md',
   async run(values, context) {

@@ -2,7 +2,7 @@ import { addDays, type Day, dayAt, startOf } from '../../base/days.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flagOption, required, wordOption } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 
 const age = wordOption(
@@ -15,8 +15,8 @@ const age = wordOption(
 );
 
 export const command = defineCommand({
+  targets: STATEFUL_TARGETS,
   options: {
-    ...placeArguments(STATEFUL_TARGETS),
     olderThan: required(age),
     execute: flagOption('Remove them; without it the plan is shown'),
   },

@@ -3,14 +3,14 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 import { writePage } from '../report/html.ts';
 import { reportPage } from '../report/report-page.ts';
 
 export const command = defineCommand({
+  targets: STATEFUL_TARGETS,
   options: {
-    ...placeArguments(STATEFUL_TARGETS),
     output: { ...required(textOption('The page, one file of HTML; - for stdout')), short: 'o' },
   },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],

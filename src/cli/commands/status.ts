@@ -10,12 +10,12 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { placeAndConfig, placeArguments, storedState } from '../places.ts';
+import { placeAndConfig, storedState } from '../places.ts';
 import type { Status } from '../results.ts';
 import { timeText } from '../text-layout.ts';
 
 export const command = defineCommand({
-  options: placeArguments(STATEFUL_TARGETS),
+  targets: STATEFUL_TARGETS,
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {

@@ -5,15 +5,15 @@ import { isStdout, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, durationOption, flagOption, textOption } from '../command.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig } from '../places.ts';
 import { notify } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
 import { planSync } from '../run/sync-plan.ts';
 
 export const command = defineCommand({
+  targets: TARGETS,
   options: {
-    ...placeArguments(TARGETS),
     ...DAY_OPTIONS,
     schema: textOption('Pinned schema, as discover prints it'),
     maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),

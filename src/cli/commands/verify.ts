@@ -2,12 +2,12 @@ import { EXIT } from '../../base/errors.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 import type { Verification } from '../results.ts';
 
 export const command = defineCommand({
-  options: placeArguments(STATEFUL_TARGETS),
+  targets: STATEFUL_TARGETS,
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {

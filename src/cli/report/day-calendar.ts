@@ -36,7 +36,7 @@ export function reportedDays(report: PlaceReport, now: number, historyDays: numb
   const firstDay = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
   if (firstDay === undefined) return [];
   const readAgainDays = new Set(exportState?.read_again);
-  const lastDay = [today, recordedDays.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
+  const lastDay = laterOf(today, recordedDays.at(-1) ?? today);
   return daysOf(firstDay, lastDay).map((day) => {
     const daysLeft = daysUntilLost(day, today, historyDays);
     const receipt = receipts.get(day);

@@ -185,8 +185,10 @@ describe('a day from a file', () => {
     expect(existsSync(lake)).toBe(false);
   });
 
-  it('is taken from the place that the configuration names', async () => {
+  it('of one row goes into the place that the configuration names, and is told of in the singular', async () => {
     const local = { DFINERY_TARGET: 'duckdb', DFINERY_PLACE: place() };
-    expect((await run(['load', await fileOf(LOST[0]), '--day', LOST[0]], service, local)).code).toBe(0);
+    const file = await fileOf(LOST[0], (csv) => csv.split('\n').slice(0, 2).join('\n').concat('\n'));
+    const { stdout } = await run(['load', file, '--day', LOST[0]], service, local);
+    expect(stdout).toContain(`1 row of ${LOST[0]} is in ${place()}`);
   });
 });

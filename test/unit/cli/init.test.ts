@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -29,7 +29,12 @@ function person(answers: Readonly<Record<string, readonly (string | boolean)[]>>
     return left.get(start)?.shift();
   };
   const prompts: Prompts = {
-    text: async (question, given) => String(answer(question) ?? given ?? ''),
+    async text(question, defaultAnswer, problem) {
+      for (;;) {
+        const text = String(answer(question) ?? defaultAnswer ?? '');
+        if (problem?.(text) === undefined) return text;
+      }
+    },
     secret: async (question) => String(answer(question) ?? ''),
     confirm: async (question) => answer(question) === true,
   };
@@ -99,6 +104,14 @@ describe('init', () => {
       ...{ target: 'delta', place: 'lake', timezone: 'Asia/Seoul' },
       erasure: { ledger_dir: 'ledger' },
     });
+  });
+
+  it('looks for the place of another target in the folder of the file', async () => {
+    mkdirSync(join(fixture.dir, 'lake/events/_delta_log'), { recursive: true });
+    const { asked, prompts } = person({ ...service(), Where: ['parquet lake', 'delta lake'] });
+    expect((await run(prompts)).code).toBe(0);
+    expect(asked.filter((question) => question.startsWith('Where'))).toHaveLength(2);
+    expect(content()).toMatchObject({ target: 'delta', place: 'lake' });
   });
 
   it('replaces a file only if that is confirmed, and needs a terminal', async () => {

@@ -54,6 +54,14 @@ it.each(['from', 'to'])('the library refuses a time in place of the day %s', asy
   await expect(plan({ ...options, ...days })).rejects.toMatchObject({ exitCode: 2, message: sentence });
 });
 
+it('the library names a key that is missing, and no variable', async () => {
+  const config = JSON.parse('{"base_url": "http://127.0.0.1:9", "service_id": "x"}');
+  await expect(sync({ target: 'duckdb', place: '/none/events.duckdb', config })).rejects.toMatchObject({
+    exitCode: 2,
+    message: 'export_token is missing: write it into config.',
+  });
+});
+
 it('a plan of the library needs no token, and status and verify no service', async () => {
   const place = { target: 'duckdb', place: '/none/events.duckdb' } as const;
   const config = { service_id: 'x', start_date: '2026-01-01', end_date: '2026-01-02', history_days: 3650 };

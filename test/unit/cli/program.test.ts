@@ -54,6 +54,9 @@ describe('the command line', () => {
     ['https://sync:t0ken@host', 'there is no such command: wanted demo,'],
     ['help snyc', 'there is no command "snyc": did you mean sync?'],
     ['-qv snyc duckdb x', 'there is no command "snyc": did you mean sync?'],
+    ['--full-refresh plan duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
+    ['-o report', 'there is no such command: wanted demo, init, sync, load,'],
+    ['--colour sync duckdb x', 'there is no option --colour. See dfinery-elt sync --help.'],
     ['sync --config /none duckdb x', 'the configuration file /none cannot be read'],
   ])('refuses %j in one sentence, and repeats no word that may be a secret', async (line, sentence) => {
     const { code, stdout, stderr } = await run(line);
@@ -97,10 +100,10 @@ describe('the command line', () => {
 });
 
 it.each(Object.entries(COMMANDS))('the usage of %s has a word for each argument', async (_name, { usage, load }) => {
-  const options = Object.values((await load()).command.options).filter(({ isArgument }) => isArgument);
-  const needed = options.filter(({ hasConfigDefault, defaultWord }) => !hasConfigDefault && defaultWord === undefined);
+  const { targets, arguments: others = {} } = (await load()).command;
+  const needed = Object.values(others).filter(({ description }) => description.endsWith('[required]'));
   const countWords = (text: string) => text.match(/\S+/g)?.length ?? 0;
-  expect(countWords(usage)).toBe(options.length);
+  expect(countWords(usage)).toBe((targets ? 2 : 0) + Object.keys(others).length);
   expect(countWords(usage.replaceAll(/\[.*?\]/g, ''))).toBe(needed.length);
 });
 

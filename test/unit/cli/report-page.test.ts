@@ -116,6 +116,12 @@ describe('the page of a target', () => {
     expect(section(page, 'Runs')).toContain('exit 3: The service is down.');
   });
 
+  it('ends its calendar today, whatever the newest event says', () => {
+    const page = reportPage({ ...exampleReport(), lastEventAt: '2099-01-01 00:00:00' }, OPTIONS);
+    expect(page).toContain('<caption>2026-02</caption>');
+    expect(page).not.toContain('<caption>2099-01</caption>');
+  });
+
   it('is a page also for a target without rows', async () => {
     const empty = {
       ...exampleReport(),

@@ -68,7 +68,7 @@ describe('the snapshot of user profiles', () => {
     now += 20 * HOUR_MS;
     expect(await sync(whole(200, 'df_unified_id,plan\n'))).toMatchObject({
       exit: 3,
-      message: expect.stringContaining('4 profiles are stored: they stay'),
+      message: expect.stringContaining('the place keeps its 4 profiles.'),
     });
     expect(await rows()).toHaveLength(4);
     expect(await sync(whole(200, 'df_unified_id,plan\nu1,gold\n'))).toMatchObject({ exit: 0, stored: 1 });
