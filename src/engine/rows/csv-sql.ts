@@ -1,4 +1,4 @@
-import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
+import { literal, pathLiteral } from '../../base/sql.ts';
 import {
   type ColumnType,
   canCast,
@@ -15,60 +15,56 @@ import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import type { ColumnForms } from '../../table/column-plan.ts';
-import { rescueKey, type StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
 /** How the cells of one column of some files are read. */
 export interface ColumnReading {
-  /** The type as which `read_csv` itself reads the cells; absent: as texts. */
-  readonly readerType?: DuckDbType;
-  /** The column's name in the table, with SQL of the value in its type; absent without values in the table. */
-  readonly value?: { readonly name: string; readonly sql: string };
-  /** SQL of a member of `_rescued`, NULL for a cell that fits; absent if every cell fits. */
-  readonly rescue?: { readonly condition: string; readonly member: string };
+  /** The type as which `read_csv` gives the cells: that of their values, unless other SQL needs texts. */
+  readonly readerType: DuckDbType;
+  /** SQL of the value in the column's type; absent if the table gets none. */
+  readonly valueSql?: string;
+  /** SQL that is TRUE for a cell that goes to `_rescued`, else FALSE; absent if every cell fits. */
+  readonly misfitSql?: string;
 }
 
 /**
  * How a column that the reader names `expr` is read. `needsText`: other SQL needs its texts. Examples with `c0`:
  *
- *     type     cells     value                                        goes to `_rescued`
- *     null     5                                                      every filled cell; not an absent `null`
- *     long     5         c0, which the reader gives as BIGINT
- *     long     5, x      CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END  what is no long
- *     string   5         CAST(c0 AS VARCHAR) of such a BIGINT
- *     string   5, null   CASE WHEN c0 = 'null' THEN 'null' ELSE … END
+ *     type     cells     readerType   valueSql                                       misfitSql
+ *     null     5         VARCHAR                                                     c0 IS NOT NULL
+ *     long     5         BIGINT       c0
+ *     long     5, x      VARCHAR      CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END    NOT (… IS NOT NULL)
+ *     string   5         BIGINT       CAST(c0 AS VARCHAR)
+ *     string   5, null   VARCHAR      CASE WHEN c0 = 'null' THEN 'null' ELSE … END
  */
 export function readingOf(
-  column: StoredColumn,
+  type: ColumnType | null,
   { forms, hasAbsentNull }: ColumnForms,
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
 ): ColumnReading {
-  const { name, type } = column;
-  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return {};
-  const memberName = literal(`${JSON.stringify(rescueKey(column))}:`);
-  const rescueIf = (condition: string) => ({
-    condition,
-    member: `CASE WHEN ${condition} THEN ${memberName} || to_json(${expr}) END`,
-  });
+  const readerType = 'VARCHAR';
+  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return { readerType };
   if (type === null) {
     // The table does not take the column.
-    const isFilledSql = hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL`;
-    return { rescue: rescueIf(isFilledSql) };
+    return { readerType, misfitSql: hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL` };
   }
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    return { value: { name, sql: widen(codec.valueSql(expr)) }, rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
+    return { readerType, valueSql: widen(codec.valueSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const hasNullTexts = (forms & NULL_TEXT) !== 0 && !hasAbsentNull && cellType !== 'string';
   if (!needsText && !hasNullTexts && canCast(codec, forms)) {
-    return { readerType: codec.duckdbType, value: { name, sql: widen(expr) } };
+    return { readerType: codec.duckdbType, valueSql: widen(expr) };
   }
-  const sql = widen(uncheckedValueSql(codec, expr, forms));
-  return { value: { name, sql: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${sql} END` : sql } };
+  const valueSql = widen(uncheckedValueSql(codec, expr, forms));
+  return {
+    readerType,
+    valueSql: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${valueSql} END` : valueSql,
+  };
 }
 
 /**
@@ -78,15 +74,6 @@ export function readingOf(
 export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
   const cellType = typeOf(forms, zone) ?? type;
   return canWiden(cellType, type, forms, zone) ? cellType : type;
-}
-
-/** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
-export function rescuedSql(readings: readonly ColumnReading[]): string {
-  const rescues = readings.flatMap(({ rescue }) => rescue ?? []);
-  if (rescues.length === 0) return 'CAST(NULL AS VARCHAR)';
-  const isRescuedSql = anyOfSql(rescues.map(({ condition }) => condition));
-  const membersSql = rescues.map(({ member }) => member).join(', ');
-  return `CASE WHEN ${isRescuedSql} THEN '{' || concat_ws(',', ${membersSql}) || '}' END`;
 }
 
 /** Maximum length of a line, unless a row is longer: DuckDB's default. */

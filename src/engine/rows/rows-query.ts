@@ -1,0 +1,167 @@
+import { groupBy } from '../../base/group.ts';
+import { anyOfSql, identifier, literal } from '../../base/sql.ts';
+import { compareUtf8 } from '../../base/text.ts';
+import { columnKey } from '../../cells/csv/header.ts';
+import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
+import type { Zone } from '../../cells/types/zone.ts';
+import type { CheckedDay, CheckedFile, Receipt } from '../../extract/checked-day.ts';
+import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
+import { type ProgramColumn, rescueKey, type StoredColumn, type Table, typedColumns } from '../../table/tables.ts';
+import { castToTypeSql, dateSql } from '../column-sql.ts';
+import { type ColumnReading, cellTypeOf, PATH_COLUMN, readCsvSql, readerColumn, readingOf } from './csv-sql.ts';
+
+/** The query of the typed rows of some files. */
+export interface RowsQuery {
+  /**
+   * A SELECT of the program's columns of the table, and of `filledColumns` in their types, under their names in the
+   * table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
+   */
+  readonly sql: string;
+  /** The names of the columns of the table that have a value in these rows. */
+  readonly filledColumns: ReadonlySet<string>;
+}
+
+/** The table that gets the rows, with all of its columns. */
+interface TargetTable {
+  readonly table: Table;
+  readonly columns: readonly PlannedColumn[];
+  readonly zone: Zone | undefined;
+}
+
+/** The query of the rows of some days, in any order: files that are read in one way are read together. */
+export function queryOfDays(days: readonly CheckedDay[], target: TargetTable): RowsQuery {
+  const fileGroups = groupBy(days.flatMap(filesOf), (file) => readingKeyOf(file, target));
+  return queryOfGroups([...fileGroups.values()], target);
+}
+
+/** The query of the rows of a day in the order of its files. */
+export const queryOfDayInOrder = (day: CheckedDay, target: TargetTable): RowsQuery =>
+  queryOfGroups(
+    filesOf(day).map((file) => [file]),
+    target,
+  );
+
+/** A file, and the receipt of its day. */
+interface FileOfDay extends CheckedFile {
+  readonly receipt: Receipt;
+}
+
+const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
+
+/** Equal for files that one query can read: of one header, whose texts and `null`s are read in one way. */
+function readingKeyOf(file: FileOfDay, { columns, zone }: TargetTable): string {
+  const textColumns = columns.filter(({ type }) => type === null || type === 'string');
+  const readings = textColumns.map((column) => {
+    const { forms, hasAbsentNull } = formsInDaysOf([file], column);
+    return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
+  });
+  return JSON.stringify([file.columns.map(({ headerName }) => headerName), readings]);
+}
+
+/** The query that gives the rows of the first group of files, then those of the next. */
+function queryOfGroups(fileGroups: readonly FileOfDay[][], target: TargetTable): RowsQuery {
+  const queries = fileGroups.map((files) => queryOfFiles(files, target));
+  return {
+    sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
+    filledColumns: new Set(queries.flatMap(({ filledColumns }) => [...filledColumns])),
+  };
+}
+
+/** A column of the table, and how the reader's column `expr` gives its cells. */
+interface ReadColumn extends ColumnReading {
+  readonly column: StoredColumn;
+  readonly expr: string;
+}
+
+/** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
+function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: TargetTable): RowsQuery {
+  const header = files[0].columns;
+  const idIndex = header.findIndex(({ source }) => source === table.idColumn);
+  const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
+  const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
+  const readColumns = header.map(({ key, source }, index): ReadColumn => {
+    const column = columnsByKey.get(key);
+    if (column === undefined) throw new TypeError(`no plan of the column ${source}`);
+    const expr = readerColumn(index);
+    // Hashes, and the key, are made of texts.
+    const needsText = !everyRowHasId || index === idIndex;
+    return { column, expr, ...readingOf(column.type, formsInDaysOf(files, column), expr, { zone, needsText }) };
+  });
+  const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
+    _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
+    event_date: perDaySql(files, ({ day }) => dateSql(day)),
+    _rescued: rescuedSql(readColumns),
+    _loaded_at: perDaySql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
+  };
+  const filledColumns = readColumns.filter(({ valueSql }) => valueSql !== undefined);
+  const select = [
+    ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
+    ...filledColumns.map(({ valueSql, column }) => `${valueSql} AS ${identifier(column.name)}`),
+  ];
+  const readerTypes = readColumns.map(({ readerType }) => readerType);
+  return {
+    sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
+    filledColumns: new Set(filledColumns.map(({ column }) => column.name)),
+  };
+}
+
+/** The forms of the cells of a column in the days of these files. */
+function formsInDaysOf(files: readonly FileOfDay[], { formsByDay }: PlannedColumn): ColumnForms {
+  const formsOfDays = files.flatMap(({ receipt }) => formsByDay.get(receipt.day) ?? []);
+  return {
+    forms: formsOfDays.reduce((union, { forms }) => union | forms, 0),
+    hasAbsentNull: formsOfDays.some(({ hasAbsentNull }) => hasAbsentNull),
+  };
+}
+
+/**
+ * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
+ * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
+ */
+function keySql(header: CheckedFile['columns'], idIndex: number): string {
+  const cells = header
+    .map(({ source }, index) => ({ source, text: readerColumn(index) }))
+    .sort((a, b) => compareUtf8(a.source, b.source))
+    .map(({ source, text }) => {
+      const prefix = literal(`${Buffer.byteLength(source)}:${source}`);
+      return `${prefix} || strlen(${text}) || ':' || ${text}`;
+    });
+  const hashSql = `'hash:' || sha256(concat('', ${cells.join(', ')}))`;
+  return idIndex < 0 ? hashSql : `coalesce(${readerColumn(idIndex)}, ${hashSql})`;
+}
+
+/** SQL of a value that all rows of a day share. */
+function perDaySql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
+  if (files.length === 1) return sqlOf(files[0].receipt);
+  const cases = files.map(({ path, receipt }) => `WHEN ${literal(path)} THEN ${sqlOf(receipt)}`);
+  return `CASE ${PATH_COLUMN} ${cases.join(' ')} END`;
+}
+
+/** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
+function rescuedSql(readColumns: readonly ReadColumn[]): string {
+  const conditions = readColumns.flatMap(({ misfitSql }) => misfitSql ?? []);
+  if (conditions.length === 0) return 'CAST(NULL AS VARCHAR)';
+  const members = readColumns.flatMap(({ column, expr, misfitSql }) => {
+    const name = literal(`${JSON.stringify(rescueKey(column))}:`);
+    return misfitSql === undefined ? [] : `CASE WHEN ${misfitSql} THEN ${name} || to_json(${expr}) END`;
+  });
+  return `CASE WHEN ${anyOfSql(conditions)} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' END`;
+}
+
+/** The SELECT of typed rows: the program's columns as asked for, then each typed one of `columns` in its type. */
+export function selectRowsSql(
+  { sql, filledColumns }: RowsQuery,
+  columns: readonly StoredColumn[],
+  programColumns: readonly DuckDbColumn[],
+  zone: Zone | undefined,
+): string {
+  const select = [
+    // A TIMESTAMP in UTC where the place has instants.
+    ...programColumns.map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `timezone('UTC', ${name}) AS ${name}` : name)),
+    ...typedColumns(columns).map(({ name, type }) => {
+      const value = filledColumns.has(name) ? identifier(name) : 'NULL';
+      return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
+    }),
+  ];
+  return `SELECT ${select.join(', ')} FROM (${sql})`;
+}
