@@ -1,7 +1,7 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type KeyCheckByUnifiedId, type PeopleInPlace, personKeyOf } from '../engine/people/people.ts';
+import { type PeopleInPlace, personKeyOf, type UnifiedIds } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -167,7 +167,7 @@ async function purgePlace(
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
     await ledger.writeAll(purgeLines({ ...place, people }, plan));
-    return await suppressionList.add(people.keyCheckByUnifiedId, io);
+    return await suppressionList.add(people.unifiedIds, io);
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
@@ -219,17 +219,17 @@ export function purgeGuardProblem(plan: PurgePlan): string | undefined {
  * Every form of the people's unified ids: as the ways have them, and as rows of the places do. A hash needs no key if
  * its plain id is there, too.
  */
-function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan): KeyCheckByUnifiedId {
+function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan): UnifiedIds {
   // Last those of rows: a place knows under which key its form is a hash.
-  const keyCheckByUnifiedId = new Map<string, string | undefined>([
+  const unifiedIds = new Map<string, string | undefined>([
     ...[...listedPeople.query.unifiedIdsById.values()].flat().map((text) => [text, undefined] as const),
-    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
+    ...places.flatMap(({ people }) => [...people.unifiedIds]),
   ]);
-  for (const text of keyCheckByUnifiedId.keys()) {
+  for (const text of unifiedIds.keys()) {
     const person = personKeyOf(text, settings.hashKey);
-    if (person !== text && keyCheckByUnifiedId.has(person)) keyCheckByUnifiedId.set(person, undefined);
+    if (person !== text && unifiedIds.has(person)) unifiedIds.set(person, undefined);
   }
-  return keyCheckByUnifiedId;
+  return unifiedIds;
 }
 
 /** A sentence about these tables, files or folders, if there are any. */

@@ -18,7 +18,7 @@ export interface SearchedPlace {
   readonly relations: ByTable<string | undefined>;
 }
 
-/** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine's next look-up. */
+/** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine is closed. */
 export type RowConditions = ByTable<string>;
 
 /** A table that has rows, with the columns of its ids. */
@@ -39,9 +39,9 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
   const { tables, unifiedIdsById } = await lookUpIds(place, query);
-  const textsOfIds = ids
-    .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
-    .filter(({ text }) => !isPlaceholder(text));
+  const soughtIds = ids
+    .flatMap((queryId) => (unifiedIdsById.get(queryId) ?? []).map((id) => ({ id, queryId })))
+    .filter(({ id }) => !isPlaceholder(id));
 
   // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
@@ -49,17 +49,17 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const leavingGroups: LeavingGroup[] = [];
   for (const table of tables) {
     const { externalLookUp, unifiedColumn } = table;
-    const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
-    const unifiedLookUp = await unifiedColumn.lookUp(textsOfIds, suppressedTexts);
+    const suppressedIds = await unifiedColumn.suppressedIds(suppressedPeople);
+    const unifiedLookUp = await unifiedColumn.lookUp(soughtIds, suppressedIds);
     for (const warning of unifiedLookUp.warnings) warnings.add(warning);
     const conditionSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
     conditions[table.name] = conditionSql;
-    for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, conditionSql)) {
+    for (const { externalIds, unifiedIds, rowCount } of await groupRows(table, conditionSql)) {
       leavingGroups.push({
-        ids: new Set([...externalLookUp.idsOf(externalTexts), ...unifiedLookUp.idsOf(unifiedTexts)]),
-        personKeys: unifiedTexts.map((text) => personKeyOf(text, hashKey)),
-        keyChecks: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
-        hasOtherId: externalTexts.some((text) => externalLookUp.idsOf([text]).length === 0),
+        queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
+        personKeys: unifiedIds.map((id) => personKeyOf(id, hashKey)),
+        unifiedIds: unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)]),
+        hasOtherId: externalIds.some((id) => externalLookUp.queryIdsOf([id]).length === 0),
         rowCount,
       });
     }
@@ -68,11 +68,12 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 3. Who these rows are of, and how many each id has.
   const counts = countPeople(leavingGroups);
 
-  // 4. Of ids without a row: the text there that is most probably the same id.
+  // 4. Of ids without a row: the id there that is most probably the same.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
   for (const { externalColumn } of tables) {
-    for (const [id, text] of await externalColumn.similarTexts(missingIds)) keepNearest(similarIdById, id, text);
+    for (const [id, similarId] of await externalColumn.similarIds(missingIds))
+      keepNearest(similarIdById, id, similarId);
   }
   const people: PeopleInPlace = {
     ...counts,
@@ -99,56 +100,56 @@ async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace,
     const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
     const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
     if (unifiedColumn.cellSqls.length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
-    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
+    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, queryId: id })));
     const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };
     tables.push(table);
-    for (const { externalTexts, unifiedTexts } of await groupRows(table, externalLookUp.conditionSql)) {
-      for (const id of externalLookUp.idsOf(externalTexts)) idPairs.push([id, unifiedTexts]);
+    for (const { externalIds, unifiedIds } of await groupRows(table, externalLookUp.conditionSql)) {
+      for (const id of externalLookUp.queryIdsOf(externalIds)) idPairs.push([id, unifiedIds]);
     }
   }
   return { tables, unifiedIdsById: joinUnifiedIds(query.unifiedIdsById, idPairs) };
 }
 
-/** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */
+/** The rows that meet a condition, by the ids in their cells. Placeholders are left out: they name nobody. */
 async function groupRows({ engine, relation, externalColumn, unifiedColumn }: SearchedTable, conditionSql: string) {
   const groups = await engine.rows(`
-    SELECT ${externalColumn.cellTextsSql} AS external_texts, ${unifiedColumn.cellTextsSql} AS unified_texts, count(*) AS row_count
+    SELECT ${externalColumn.cellsSql} AS external_ids, ${unifiedColumn.cellsSql} AS unified_ids, count(*) AS row_count
     FROM ${relation}
     WHERE ${conditionSql}
     GROUP BY ALL`);
-  const withoutPlaceholders = (texts: unknown) =>
-    (texts as readonly (string | null)[]).flatMap((text) => (text === null || isPlaceholder(text) ? [] : [text]));
-  return groups.map(({ external_texts, unified_texts, row_count }) => ({
-    externalTexts: withoutPlaceholders(external_texts),
-    unifiedTexts: withoutPlaceholders(unified_texts),
+  const withoutPlaceholders = (cells: unknown) =>
+    (cells as readonly (string | null)[]).flatMap((cell) => (cell === null || isPlaceholder(cell) ? [] : [cell]));
+  return groups.map(({ external_ids, unified_ids, row_count }) => ({
+    externalIds: withoutPlaceholders(external_ids),
+    unifiedIds: withoutPlaceholders(unified_ids),
     rowCount: Number(row_count),
   }));
 }
 
-/** Rows that leave, and whose cells have the same texts. */
+/** Rows that leave, and have the same ids in their cells. */
 interface LeavingGroup {
   /** The ids of the query that they are of; none for rows of the suppression list. */
-  readonly ids: ReadonlySet<string>;
+  readonly queryIds: ReadonlySet<string>;
   /** Whose they are, by `personKeyOf`. */
   readonly personKeys: readonly string[];
-  readonly keyChecks: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
+  readonly unifiedIds: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
 }
 
 function countPeople(leavingGroups: readonly LeavingGroup[]) {
-  const groupsOfIds = leavingGroups.filter(({ ids }) => ids.size > 0);
-  const suppressedGroups = leavingGroups.filter(({ ids }) => ids.size === 0);
+  const groupsOfIds = leavingGroups.filter(({ queryIds }) => queryIds.size > 0);
+  const suppressedGroups = leavingGroups.filter(({ queryIds }) => queryIds.size === 0);
   const peopleOf = (groups: readonly LeavingGroup[]) => new Set(groups.flatMap(({ personKeys }) => personKeys));
   const countRows = (groups: readonly LeavingGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const peopleOfIds = peopleOf(groupsOfIds);
   const rowCountById = new Map<string, number>();
-  for (const { ids, rowCount } of groupsOfIds) {
-    for (const id of ids) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
+  for (const { queryIds, rowCount } of groupsOfIds) {
+    for (const id of queryIds) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
   }
   const otherPeople = [...peopleOf(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
-    keyCheckByUnifiedId: new Map(groupsOfIds.flatMap(({ keyChecks }) => keyChecks)),
+    unifiedIds: new Map(groupsOfIds.flatMap(({ unifiedIds }) => unifiedIds)),
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
@@ -8,7 +9,7 @@ import { rescueKey, type Table, type TypedColumn } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, isHash, type SuppressedPeople } from './people.ts';
-import { foldedSql } from './spelling.ts';
+import { foldedSql, usualSpellings } from './spelling.ts';
 
 /** The rows of a table of a place, and how it stores them. */
 export interface TableRows {
@@ -23,152 +24,151 @@ export interface TableRows {
 
 type IdKind = 'external' | 'unified';
 
-/** A text to look up, and the external id that it belongs to. */
-interface TextOfId {
+/** An id that cells may hold, and the id of the query that it stands for. */
+interface SoughtId {
   readonly id: string;
-  readonly text: string;
+  readonly queryId: string;
 }
 
 /** What a look-up finds in a column. */
 export interface LookUp {
-  /** TRUE for a row with a cell that holds one of the texts, else FALSE. */
+  /** TRUE for a row with a cell that holds one of the ids, else FALSE. */
   readonly conditionSql: string;
   /** Sentences about cells that could not be searched. */
   readonly warnings: readonly string[];
-  /** The ids whose texts these are; none for a text that nobody looked up. */
-  idsOf(cellTexts: readonly string[]): string[];
+  /** The ids of the query that these cells stand for; none for a cell that nobody looked up. */
+  queryIdsOf(cells: readonly string[]): string[];
 }
 
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
- * and of `_rescued`; none if the table lacks it. The text of a cell is the canonical text of its value. Rows hold plain
- * values, hashes, or both.
+ * and of `_rescued`; none if the table lacks it. A cell is read as the canonical text of its value: an id, or its hash.
  */
 export class IdColumn {
-  /** SQL of the text of each of its cells in a row, NULL if it is absent. */
+  /** SQL of each of its cells in a row, NULL if it is absent. */
   readonly cellSqls: readonly string[];
-  /** SQL of the list of these texts. */
-  readonly cellTextsSql: string;
+  /** SQL of the list of these cells. */
+  readonly cellsSql: string;
   readonly keys: ColumnKeys;
   readonly #table: TableRows;
   readonly #kind: IdKind;
   readonly #codecs: readonly ColumnCodec[];
-  /** A relation (text) of the different texts of its cells in all rows. */
-  readonly #distinctTextsSql: string;
-  /** Temporary table (id, text) of what cells may hold for the texts of the latest look-up. */
-  readonly #lookUpTable: string;
+  /** A relation (cell) of the different cells in all rows. */
+  readonly #distinctCellsSql: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
   constructor(table: TableRows, kind: IdKind, source: string | undefined, queryKey: HashKey | undefined) {
-    const { name, relation, state } = table;
+    const { relation, state } = table;
     const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
     this.cellSqls = columns.flatMap((column) => [
       codecOf(column.type, zone).textSql(identifier(column.name)),
       rescuedTextSql(column),
     ]);
-    this.cellTextsSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
+    this.cellsSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
     this.keys = new ColumnKeys(columns[0]?.source ?? '', state, queryKey);
     this.#table = table;
     this.#kind = kind;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
-    this.#distinctTextsSql = `(SELECT DISTINCT unnest(${this.cellTextsSql}) AS text FROM ${relation})`;
-    this.#lookUpTable = `temp.main._dfinery_${name}_${kind}_ids`;
+    this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellsSql}) AS cell FROM ${relation})`;
   }
 
   /**
-   * Looks for the texts of ids, and for those of the suppression list: as they are, by value in the column's type, and
-   * by hash. Throws a configuration failure for plain ids in a column whose hashes need another key.
+   * Looks for ids, and for those of the suppression list: as they are, by value in the column's type, and by hash.
+   * Throws a configuration failure for plain ids in a column whose hashes need another key.
    */
-  async lookUp(textsOfIds: readonly TextOfId[], suppressedTexts: readonly string[] = []): Promise<LookUp> {
-    if (this.cellSqls.length === 0) return { conditionSql: 'false', warnings: [], idsOf: () => [] };
-    const { placeName } = this.#table;
+  async lookUp(soughtIds: readonly SoughtId[], suppressedIds: readonly string[] = []): Promise<LookUp> {
+    if (this.cellSqls.length === 0) return { conditionSql: 'false', warnings: [], queryIdsOf: () => [] };
+    const { placeName, engine } = this.#table;
     // An external id is plain, whatever it looks like.
-    const isHashed = ({ text }: TextOfId) => this.#kind === 'unified' && isHash(text);
-    const [hasHashedIds, hasPlainIds] = [textsOfIds.some(isHashed), !textsOfIds.every(isHashed)];
+    const isHashed = ({ id }: SoughtId) => this.#kind === 'unified' && isHash(id);
+    const [hasHashedIds, hasPlainIds] = [soughtIds.some(isHashed), !soughtIds.every(isHashed)];
     if (hasPlainIds) this.keys.requireMatchingKey(placeName);
     const warnings = this.keys.warnings(placeName, { hasPlainIds, hasHashedIds });
-    const texts = [...textsOfIds, ...suppressedTexts.map((text) => ({ id: null, text }))];
+    const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
     // A condition without a look-up needs no scan of the rows.
-    if (texts.length === 0) return { conditionSql: 'false', warnings, idsOf: () => [] };
-    await this.#storeMatches(texts);
-    const rows = await this.#table.engine.rows(`
-      SELECT text, list(id) AS ids
-      FROM ${this.#lookUpTable}
-      WHERE id IS NOT NULL
-      GROUP BY text`);
-    const idsByText = new Map(rows.map(({ text, ids }) => [String(text), ids as readonly string[]]));
-    const lookUpTextsSql = `(SELECT text FROM ${this.#lookUpTable})`;
+    if (ids.length === 0) return { conditionSql: 'false', warnings, queryIdsOf: () => [] };
+    const matches = await this.#storeMatches(ids);
+    const rows = await engine.rows(`
+      SELECT cell, list(query_id) AS query_ids
+      FROM ${matches}
+      WHERE query_id IS NOT NULL
+      GROUP BY cell`);
+    const idsByCell = new Map(rows.map(({ cell, query_ids }) => [String(cell), query_ids as readonly string[]]));
+    const isMatchSql = (cellSql: string) => `coalesce(${cellSql} IN (SELECT cell FROM ${matches}), false)`;
     return {
-      conditionSql: anyOfSql(this.cellSqls.map((cell) => `coalesce(${cell} IN ${lookUpTextsSql}, false)`)),
+      conditionSql: anyOfSql(this.cellSqls.map(isMatchSql)),
       warnings,
-      idsOf: (cellTexts) => cellTexts.flatMap((text) => idsByText.get(text) ?? []),
+      queryIdsOf: (cells) => cells.flatMap((cell) => idsByCell.get(cell) ?? []),
     };
   }
 
-  /** Fills the table of the look-up with what cells may hold for these texts. */
-  async #storeMatches(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
+  /** Makes a temporary table (query_id, cell) of what cells may hold for these ids. Returns its name. */
+  async #storeMatches(ids: readonly { readonly id: string; readonly queryId: string | null }[]): Promise<string> {
     const { queryKey, matchingKey, hasPlainRows } = this.keys;
-    const plainSqls = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
+    const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];
     const hashedSqls = matchingKey === undefined ? [] : plainSqls.map((plainSql) => hmacSql(plainSql));
     // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
-    const cellKey = hasPlainRows && texts.some(({ text }) => isHash(text)) ? queryKey : undefined;
+    const cellKey = hasPlainRows && ids.some(({ id }) => isHash(id)) ? queryKey : undefined;
     const plainCellsSql = `
       UNION
-      SELECT id, cells.text
-      FROM ${this.#distinctTextsSql} AS cells
-      JOIN matches ON matches.text = ${hmacSql('cells.text')}`;
+      SELECT query_id, cells.cell
+      FROM ${this.#distinctCellsSql} AS cells
+      JOIN matches ON matches.cell = ${hmacSql('cells.cell')}`;
+    const table = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
     const sql = `
-      CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS
+      CREATE TEMP TABLE ${table} AS
       WITH
-        texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
-        matches AS (SELECT id, unnest(${listSql([...plainSqls, ...hashedSqls])}) AS text FROM texts)
-      SELECT DISTINCT id, text
+        ids AS (SELECT unnest(from_json($ids, '[{"id":"VARCHAR","queryId":"VARCHAR"}]'), recursive := true)),
+        matches AS (SELECT queryId AS query_id, unnest(${listSql([...plainSqls, ...hashedSqls])}) AS cell FROM ids)
+      SELECT DISTINCT query_id, cell
       FROM matches
-      WHERE text <> ''
+      WHERE cell <> ''
       ${cellKey === undefined ? '' : plainCellsSql}`;
     const pads = (matchingKey ?? cellKey)?.hmacPads();
-    await this.#table.engine.run(sql, { ...pads, texts: JSON.stringify(texts) });
+    await this.#table.engine.run(sql, { ...pads, ids: JSON.stringify(ids) });
+    return table;
   }
 
-  /** The texts of cells that are on the suppression list, by the id or by its hash. */
-  async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
+  /** The ids in its cells that are on the suppression list, by the id or by its hash. */
+  async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const { queryKey, hasPlainRows } = this.keys;
     const pads = hasPlainRows ? queryKey?.hmacPads() : undefined;
-    const idSqls = pads === undefined ? ['text'] : ['text', hmacSql('text', 'query_')];
-    const isListedSql = anyOfSql(idSqls.map((idSql) => `${hmacSql(idSql)} IN ${jsonTextsSql('$hmacs')}`));
-    const rows = await this.#table.engine.rows(`SELECT text FROM ${this.#distinctTextsSql} WHERE ${isListedSql}`, {
+    const idSqls = pads === undefined ? ['cell'] : ['cell', hmacSql('cell', 'query_')];
+    const hmacListSql = `(SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
+    const isListedSql = anyOfSql(idSqls.map((idSql) => `${hmacSql(idSql)} IN ${hmacListSql}`));
+    const rows = await this.#table.engine.rows(`SELECT cell FROM ${this.#distinctCellsSql} WHERE ${isListedSql}`, {
       ...key.hmacPads(),
       ...(pads && { query_inner_pad: pads.inner_pad, query_outer_pad: pads.outer_pad }),
       hmacs: JSON.stringify(hmacs),
     });
-    return rows.map(({ text }) => String(text));
+    return rows.map(({ cell }) => String(cell));
   }
 
-  /** The ids and the texts of cells that differ only in their spelling, as pairs. */
-  async similarTexts(ids: readonly string[]): Promise<(readonly [id: string, text: string])[]> {
+  /** These ids and those in cells that differ only in their spelling, as pairs. A hash is that of a usual spelling. */
+  async similarIds(ids: readonly string[]): Promise<(readonly [id: string, similarId: string])[]> {
     if (ids.length === 0 || this.cellSqls.length === 0) return [];
     const { matchingKey } = this.keys;
-    const foldedTextSql = foldedSql('text');
-    const hashedSqls = matchingKey === undefined ? [] : [foldedSql(hmacSql(foldedTextSql))];
+    const spellings = ids.flatMap((id) => {
+      const hashes = matchingKey === undefined ? [] : usualSpellings(id).map((text) => matchingKey.hashOf(text));
+      return [id, ...hashes].map((spelling) => ({ id, spelling }));
+    });
     const sql = `
       WITH
-        ids AS (SELECT text AS id, unnest(${listSql([foldedTextSql, ...hashedSqls])}) AS folded FROM ${jsonTextsSql('$ids')}),
-        cells AS (SELECT text, ${foldedTextSql} AS folded FROM ${this.#distinctTextsSql})
-      SELECT id, text
+        spellings AS (SELECT unnest(from_json($spellings, '[{"id":"VARCHAR","spelling":"VARCHAR"}]'), recursive := true)),
+        ids AS (SELECT DISTINCT id, ${foldedSql('spelling')} AS folded FROM spellings),
+        cells AS (SELECT cell, ${foldedSql('cell')} AS folded FROM ${this.#distinctCellsSql})
+      SELECT id, cell
       FROM ids
       JOIN cells USING (folded)
       WHERE folded <> ''`;
-    const rows = await this.#table.engine.rows(sql, { ...matchingKey?.hmacPads(), ids: JSON.stringify(ids) });
-    return rows.map(({ id, text }) => [String(id), String(text)]);
+    const rows = await this.#table.engine.rows(sql, { spellings: JSON.stringify(spellings) });
+    return rows.map(({ id, cell }) => [String(id), String(cell)]);
   }
 }
-
-/** SQL of a relation (text) of the texts of a JSON list. */
-const jsonTextsSql = (jsonList: string): string => `(SELECT unnest(from_json(${jsonList}, '["VARCHAR"]')) AS text)`;
 
 function rescuedTextSql(column: TypedColumn): string {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;

@@ -6,9 +6,15 @@
 //   1. `member` holds `A-1` or its hash: such a row names the unified id `u7`, or nobody
 //   2. `df_unified_id` holds `u7` or its hash: the other rows of the person
 //
-// `find-people.ts` does these steps. `id-column.ts` knows the texts that cells of such a column may hold for an id,
+// `find-people.ts` does these steps. `id-column.ts` knows what cells of such a column may hold for an id,
 // `column-keys.ts` under which keys they are hashed, and `spelling.ts` which ids are nearly equal. A purge removes the
-// rows by the same condition by which they were counted. A key is always one of HMAC.
+// rows by the same condition by which they were counted. A hash is always an HMAC, under one of these keys:
+//
+// | key                     | what is hashed under it                                                           |
+// | ----------------------- | --------------------------------------------------------------------------------- |
+// | that of the query       | cells of new rows, by `hash_key`: an id is hashed under it to find them           |
+// | others of a column      | cells of rows from before `hash_key` was changed: no plain id finds these         |
+// | of the suppression list | the unified id of each person on it, in the form that rows had: plain or hashed   |
 
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
@@ -19,10 +25,10 @@ import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Unified ids as rows and ways have them, plain and hashed. The value is the check value of the key under which one is
- * a hash; undefined for a plain one. A check value tells keys apart, and says nothing of them.
+ * Unified ids as rows and ways have them. The value of a hashed one is the check value of its key, that of a plain one
+ * is undefined. A check value tells keys apart, and says nothing of them.
  */
-export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
+export type UnifiedIds = ReadonlyMap<string, string | undefined>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
@@ -48,14 +54,14 @@ export interface SuppressedPeople {
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleInPlace {
   /** Of the people's unified ids, without placeholders. */
-  readonly keyCheckByUnifiedId: KeyCheckByUnifiedId;
+  readonly unifiedIds: UnifiedIds;
   /** Number of people. With the key, one who is there both plain and hashed counts once. */
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowCountById: ReadonlyMap<string, number>;
   /** Of the ids that have a row: their unified ids, as these rows and the query have them. */
   readonly unifiedIdsById: UnifiedIdsById;
-  /** Of ids without a row: the nearest text of the column that differs only in its spelling. */
+  /** Of ids without a row: the nearest id of the column that differs only in its spelling. */
   readonly similarIdById: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rowCount: number;
@@ -90,5 +96,5 @@ export const columnsNamed = ({ columns }: TableState, name: string | undefined):
 export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
 
 /** A text that is equal for a unified id and its hash, so that both count as one person. */
-export const personKeyOf = (text: string, hashKey: HashKey | undefined): string =>
-  hashKey === undefined || isHash(text) ? text : hashKey.hashOf(text);
+export const personKeyOf = (unifiedId: string, hashKey: HashKey | undefined): string =>
+  hashKey === undefined || isHash(unifiedId) ? unifiedId : hashKey.hashOf(unifiedId);

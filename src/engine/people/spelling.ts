@@ -19,7 +19,14 @@ const foldedBy = (folds: typeof FOLDS, text: string): string => folds.reduce((fo
 /** A spelling that is equal for such ids. */
 export const foldedSpelling = (text: string): string => foldedBy(FOLDS, text);
 
-/** SQL of the same spelling. */
+/** The texts that an id becomes if some differences are taken away; also its capitals. A hash can be compared alone. */
+export function usualSpellings(id: string): string[] {
+  const spellings = new Set([id, id.toUpperCase()]);
+  for (const [, fold] of FOLDS) for (const spelling of [...spellings]) spellings.add(fold(spelling));
+  return [...spellings];
+}
+
+/** SQL of `foldedSpelling`. */
 export const foldedSql = (text: string): string =>
   `ltrim(lower(regexp_replace(nfc_normalize(${text}), '${BLANK_EDGES}', '', 'g')), '0')`;
 

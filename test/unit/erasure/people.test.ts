@@ -22,8 +22,8 @@ const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);
 const find = async (column: string, ...ids: string[]) => {
-  const { keyCheckByUnifiedId, rowCountById } = await look({ byColumn: column, ids });
-  return { people: [...keyCheckByUnifiedId.keys()].sort(), rowsOf: Object.fromEntries(rowCountById) };
+  const { unifiedIds, rowCountById } = await look({ byColumn: column, ids });
+  return { people: [...unifiedIds.keys()].sort(), rowsOf: Object.fromEntries(rowCountById) };
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
@@ -165,6 +165,10 @@ describe('people in a place', () => {
     await loadHashed(D1, rows, ['member'], hashKey);
     const ids = names.map((text) => text.toUpperCase());
     expect((await look({ byColumn: 'member', ids, hashKey })).similarIdById.size).toBe(40);
+    await loadHashed(D2, [{ id: 'x', df_unified_id: 'u', member: hashKey.hashOf('A-1') }], ['member'], hashKey);
+    const others = ['a-1', 'A-1 ', '00A-1'];
+    const { similarIdById } = await look({ byColumn: 'member', ids: others, hashKey });
+    expect([...similarIdById.keys()].sort()).toEqual(others.toSorted());
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
