@@ -1,28 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import validStats from '../../../../schemas/delta-log.stats.validator';
-import validTag from '../../../../schemas/files-state.note.validator';
-import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import { typedColumns } from '../../../table/tables.ts';
-import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
 import type { OpenPlace, Purpose } from '../format.ts';
-import type { FileChange, NewFile, PlaceChange, TableFile } from '../place-version.ts';
-import { damagedError, parseJson, requireValid } from '../stored-state.ts';
+import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { type LogState, stateActions } from './delta-state.ts';
-import type { Action, Add, MetaData } from './protocol/actions.ts';
+import { addAction, removeAction } from './file-actions.ts';
+import type { Action, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
 import { dayOfFile } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 import { retentionConfiguration, retentionMsOf } from './retention.ts';
-import { DELTA_LAYOUT, partitionColumnsOf, schemaString } from './schema.ts';
+import { partitionColumnsOf, schemaString } from './schema.ts';
 
-// The entry of a commit: what it says of a change, and how its files are read again.
+// The entry of a commit: all that it says of a change of one table.
 
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
-const FILE_TAG = 'dfinery';
 
 /** A change of one table, and what its log holds after it. */
 export interface TableChange extends Omit<PlaceChange, 'state'> {
@@ -55,8 +49,8 @@ export function commitActions(
     { commitInfo },
     ...tableActions(snapshot, state, purpose, timestamp),
     ...stateActions(snapshot.domains, state),
-    ...leavingFiles.map(([, add]) => removeOf(add, timestamp)),
-    ...newFilesIn(fileChanges).map((file) => addOf(file, state, timestamp)),
+    ...leavingFiles.map(([, add]) => removeAction(add, timestamp)),
+    ...newFilesIn(fileChanges).map((file) => addAction(file, state, timestamp)),
   ];
 }
 
@@ -84,89 +78,4 @@ function tableActions(snapshot: Snapshot, state: TableState, purpose: Purpose, t
   const isUnchanged =
     before.schemaString === metaData.schemaString && isDeepStrictEqual(before.configuration, metaData.configuration);
   return isUnchanged ? [] : [{ metaData }];
-}
-
-function addOf(file: NewFile, state: TableState, timestamp: number): Action {
-  const day = dayOfFile(file.path);
-  return {
-    add: {
-      path: file.path.slice(`${file.table}/`.length),
-      partitionValues: day === undefined ? {} : { [PARTITION_COLUMN]: day },
-      size: file.bytes,
-      modificationTime: timestamp,
-      dataChange: true,
-      stats: statsOf(file, state),
-      tags: { [FILE_TAG]: JSON.stringify({ sha256: file.sha256 }) },
-    },
-  };
-}
-
-const removeOf = (add: Add, timestamp: number): Action => ({
-  remove: {
-    path: add.path,
-    deletionTimestamp: timestamp,
-    dataChange: true,
-    extendedFileMetadata: true,
-    partitionValues: add.partitionValues,
-    size: add.size,
-    tags: add.tags ?? {},
-  },
-});
-
-/**
- * The number of rows, and for each column of the file those without a value: `liveFilesOf` reads its columns there. Only
- * system datetimes have a minimum and a maximum. Those of any other column would keep a person's value in the log.
- */
-function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
-  const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
-  const suffix = timezone === null ? '' : 'Z';
-  // JSON leaves out a column without a value.
-  const valuesOf = (bound: 'min' | 'max') =>
-    Object.fromEntries(
-      datetimeColumns.map(({ name }) => [name, statsDatetime(statistics.get(name)?.[bound] ?? '', suffix)]),
-    );
-  const nullCount = Object.fromEntries([...statistics].map(([name, column]) => [name, column.nullCount]));
-  return JSON.stringify({ numRecords: rows, minValues: valuesOf('min'), maxValues: valuesOf('max'), nullCount });
-}
-
-/** A datetime of at most milliseconds, as DuckDB writes it: without zeros at the end of a fraction. */
-const DUCKDB_DATETIME = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:\+00)?$/;
-
-/** A datetime with milliseconds, as readers expect it; undefined for one with microseconds, which would be cut. */
-function statsDatetime(text: string, suffix: string): string | undefined {
-  const [, date, time, fraction = ''] = DUCKDB_DATETIME.exec(text) ?? [];
-  return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${suffix}`;
-}
-
-type Stats = { readonly numRecords: number; readonly nullCount: Readonly<Record<string, number>> };
-
-/** The live files but for missing ones. Throws a configuration failure for one that this program did not write. */
-export function liveFilesOf(
-  { table, adds }: Snapshot,
-  missingPaths: ReadonlySet<string>,
-  state: TableState,
-  storageAddress: string,
-): Map<Day, TableFile> {
-  const tableColumns = fileColumns(DELTA_LAYOUT, state);
-  const [firstReceiptDay] = state.receipts.keys();
-  const files = new Map<Day, TableFile>();
-  for (const [path, { partitionValues, tags, stats, size: bytes }] of adds) {
-    if (missingPaths.has(path)) continue;
-    const where = `${storageAddress}/${path}`;
-    const partitionDay = dayOfFile(path);
-    const tag = tags?.[FILE_TAG];
-    if (tag == null || stats == null || (partitionValues[PARTITION_COLUMN] ?? undefined) !== partitionDay) {
-      throw damagedError(where, 'another program wrote it into the table');
-    }
-    // Profiles have no partition, and one receipt.
-    const day: Day | undefined = partitionDay ?? firstReceiptDay;
-    if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
-    if (files.has(day)) throw damagedError(where, `${day} has two files`);
-    const { sha256 } = requireValid<{ sha256: string }>(validTag, parseJson(tag, where), where);
-    const { numRecords: rows, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
-    // A file lacks columns of its table: it has those whose nulls are counted.
-    const columns = new Map([...tableColumns].filter(([name]) => Object.hasOwn(nullCount, name)));
-    files.set(day, { table, day, path, rows, bytes, sha256, columns });
-  }
-  return files;
 }

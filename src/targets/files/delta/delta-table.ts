@@ -5,8 +5,9 @@ import { findRemovedDays, nextChangedAt, withPruned } from '../../../table/recei
 import type { Table } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
 import type { TableFile } from '../place-version.ts';
-import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
+import { commitActions, type TableChange } from './commit-actions.ts';
 import { type LogState, stateOf } from './delta-state.ts';
+import { liveFilesOf } from './file-actions.ts';
 import { checkProtocol } from './protocol/features.ts';
 import { entryPath, logFolder } from './protocol/paths.ts';
 import { readSnapshot } from './protocol/read-log.ts';

@@ -1,0 +1,80 @@
+import { transientError } from '../../../base/errors.ts';
+import { mapConcurrently } from '../../../storage/concurrently.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
+import type { OpenPlace } from '../format.ts';
+import type { PlaceChange } from '../place-version.ts';
+import { rewriteOutdated } from '../rewrite-files.ts';
+import { newFilesIn, type TableChange } from './commit-actions.ts';
+import { stateActions } from './delta-state.ts';
+import { commitToTable } from './delta-table.ts';
+import type { DeltaTables, DeltaVersion } from './delta-version.ts';
+import { renewCheckpointIfDue } from './vacuum.ts';
+
+const STORE_CONCURRENCY = 4;
+
+/**
+ * Makes a change of a place. Stores all files, then creates the entry of each table that changes, events first, and its
+ * checkpoint if that is due. Throws a transient failure if another writer has created an entry first.
+ */
+export async function commitToTables(
+  place: OpenPlace,
+  version: DeltaVersion,
+  change: PlaceChange,
+): Promise<DeltaTables> {
+  const { storage } = place;
+  const { tables: before } = version;
+  const changes = { events: await changeOfEvents(place, version, change), user_profiles: changeOfProfiles(change) };
+  const newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.fileChanges ?? []));
+  // No reader sees them before their entry.
+  await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
+  const tablesAfter = { ...before };
+  for (const { name } of TABLES) {
+    const [table, tableChange] = [before[name], changes[name]];
+    if (table === undefined || tableChange === undefined) continue;
+    const tableAfter = await commitToTable(place, table, tableChange);
+    if (tableAfter === undefined) {
+      const uncommittedFiles = newFiles.filter((file) => tablesAfter[file.table] === before[file.table]);
+      await storage.remove(uncommittedFiles.map(({ path }) => path));
+      const kept =
+        tablesAfter.events === before.events
+          ? 'nothing of this commit was kept'
+          : 'of this commit, only the change of events was kept';
+      throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
+    }
+    tablesAfter[name] = tableAfter;
+    await renewCheckpointIfDue(place, tableAfter.snapshot);
+  }
+  return tablesAfter;
+}
+
+/**
+ * What a change of a place changes in events. A purge always commits to events. So a load that began before it loses the
+ * race for the next entry, and cannot bring people back.
+ */
+async function changeOfEvents(
+  place: OpenPlace,
+  before: DeltaVersion,
+  change: PlaceChange,
+): Promise<TableChange | undefined> {
+  const { kind, state } = change;
+  const fileChanges = change.fileChanges.filter(({ table }) => table === EVENTS.name);
+  // Other files get the types that columns have now.
+  for await (const rewritten of rewriteOutdated(place, before.files, change)) fileChanges.push(rewritten);
+  // The log of events has what belongs to the whole place.
+  const eventsAfter = { ...state.events, suppressionLength: state.suppressionLength };
+  const tableChange = { kind, state: eventsAfter, fileChanges };
+  if (kind === 'purge' || fileChanges.length > 0) return tableChange;
+  const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
+  // The first day makes the table.
+  if (eventsBefore === undefined) return undefined;
+  // The first load of profiles has no table of them to race a purge for.
+  const makesProfiles = state.user_profiles !== undefined && before.state.user_profiles === undefined;
+  const isChanged = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
+  return makesProfiles || isChanged ? tableChange : undefined;
+}
+
+function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChange | undefined {
+  const profileChanges = fileChanges.filter(({ table }) => table === USER_PROFILES.name);
+  if (state.user_profiles === undefined || (kind !== 'purge' && profileChanges.length === 0)) return undefined;
+  return { kind, state: state.user_profiles, fileChanges: profileChanges };
+}

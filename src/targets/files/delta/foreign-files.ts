@@ -1,0 +1,49 @@
+import { configError } from '../../../base/errors.ts';
+import { hasObjects, listAll, type Storage } from '../../../storage/storage.ts';
+import type { RunRecord } from '../../../table/place-state.ts';
+import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { foreignFilesError } from '../format.ts';
+import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts';
+
+// Whose the files in the folders of the tables are: this program's, or somebody else's.
+
+/** Throws a configuration failure if others' files lie where those of a table without a log would. */
+export async function refuseForeignFiles(storage: Storage, table: Table['name']): Promise<void> {
+  if (await hasObjects(storage, logFolder(table))) return;
+  const paths = await pathsIn(storage, table);
+  if (!paths.every(isOwnFile)) throw foreignFilesError(storage.address, table);
+}
+
+/**
+ * Throws a configuration failure if data files of events are there without the log that they had. A first load that was
+ * killed or failed leaves some that had none. A run is recorded once one of the tables has a log.
+ */
+export async function refuseLostLog(storage: Storage, lastRun: RunRecord | undefined): Promise<void> {
+  if (lastRun === undefined) return;
+  const profilesHaveLog = await hasObjects(storage, logFolder(USER_PROFILES.name));
+  if (lastRun.days === 0 && profilesHaveLog) return;
+  // Listed last: another process may have made the first commit meanwhile.
+  const paths = (await listAll(storage, EVENTS.name)).map(({ path }) => path);
+  if (!paths.some(isDataFile) || paths.some((path) => logFileOf(path) !== undefined)) return;
+  throw configError(
+    `${storage.address}/${EVENTS.name} holds data files of this program, but its _delta_log is gone: restore the log ` +
+      'from a copy, or move the files away.',
+    { where: { file: storage.address } },
+  );
+}
+
+/** The paths of the files in the folders of all tables that this program did not write. */
+export async function foreignPathsIn(storage: Storage): Promise<string[]> {
+  const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(storage, name)));
+  return paths.flat().filter((path) => !isOwnFile(path));
+}
+
+/** True if a table has data files of this program, with a log or without. */
+export const hasDataFiles = async (storage: Storage, table: Table['name']): Promise<boolean> =>
+  (await pathsIn(storage, table)).some(isDataFile);
+
+/** The paths of all files in the folder of a table but for its log. */
+async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]> {
+  const paths = (await listAll(storage, table)).map(({ path }) => path);
+  return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
+}
