@@ -6,32 +6,20 @@ import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts'
 import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
-import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
+import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
-import { checkNotPurged, otherTimezoneError } from '../failures.ts';
+import { checkNotPurged } from '../failures.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { closedOnFailure, closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
+import { checkTimezone, closePlace, openPlace, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
 import { countRows } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
 
-/** Opens a place for loading. Throws as `withUserErrors`. */
+/** Opens a place for loading. Throws as `openPlace`. */
 export async function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
-  const { loadsProfiles, retentionMs } = options;
-  const place = await openPlace(format, options, { kind: 'load', loadsProfiles, retentionMs });
-  return closedOnFailure(place, async () => {
-    const version = await format.read(place);
-    checkTimezone(version.state, options);
-    warnOfRemovedDays(options.logger, version.removedDays);
-    return new FilesSink(place, version, options);
-  });
-}
-
-/** Throws a configuration failure if a table was loaded with another time zone. */
-function checkTimezone(state: PlaceState, { address, columnSettings: { timezone } }: OpenOptions): void {
-  const tables = TABLES.flatMap(({ name }) => state[name] ?? []);
-  const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
-  if (otherTable !== undefined) throw otherTimezoneError(address, timezone, otherTable.timezone);
+  const { place, version } = await openPlace(format, options, { kind: 'load', ...options });
+  warnOfRemovedDays(options.logger, version.removedDays);
+  return new FilesSink(place, version, options);
 }
 
 /** A place that is open for loading. */
@@ -76,7 +64,7 @@ class FilesSink implements Sink {
     const version = this.#version;
     try {
       if (version.isLoaded && !signal.aborted) {
-        warnOfDamage(this.#place, version);
+        for (const message of version.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);
         await this.#place.format.tidy?.(this.#place, version);
       }
     } catch (error) {
@@ -96,7 +84,7 @@ class FilesSink implements Sink {
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(columnSettings.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
-    checkTimezone(state, this.#options);
+    checkTimezone(place, state, columnSettings);
     const tableState = state[table.name];
     // A first run that died before it stored rows may have had another time zone.
     const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, columnSettings.timezone);

@@ -25,13 +25,14 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   mayBeLoaded(storage: S): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeignFiles(storage: S): Promise<void>;
-  /**
-   * Reads the latest version; `before` itself if it is still the latest. With `before` it may first wait for a writer.
-   * For a load of profiles it throws a configuration failure if others' files lie where their table would.
-   */
-  read(place: OpenPlace<S>, before?: V): Promise<V>;
-  /** True if a file was replaced under its name. Then what was read may be of two versions. */
-  hasReplacedFiles(place: OpenPlace<S>, version: V): boolean;
+  /** Reads the latest version. */
+  read(place: OpenPlace<S>): Promise<V>;
+  /** Reads the latest version, perhaps after waiting for a writer; undefined if `before` is still the latest. */
+  readNewer(place: OpenPlace<S>, before: V): Promise<V | undefined>;
+  /** As `refuseForeignFiles`, of the table of profiles. */
+  refuseForeignProfiles(place: OpenPlace<S>, version: V): Promise<void>;
+  /** True if a file was replaced under its name. Then what was read may be of two versions. Absent if none ever is. */
+  hasReplacedFiles?(place: OpenPlace<S>, version: V): boolean;
   /**
    * Reads the latest version, has a change of it prepared, and makes that visible, together with the state. It also
    * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
@@ -63,7 +64,7 @@ export type Purpose =
   /** Changes a place that was loaded, or tries whether it could. */
   | { readonly kind: 'change' }
   /** Makes a place that is missing. */
-  | ({ readonly kind: 'load' } & Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>);
+  | ({ readonly kind: 'load' } & Pick<OpenOptions, 'loadsProfiles' | 'retentionMs' | 'columnSettings'>);
 
 export interface OpenPlace<S extends Storage = Storage> {
   readonly format: FilesFormat;

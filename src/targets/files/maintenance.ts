@@ -8,17 +8,14 @@ import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { damageWarnings, readPlace, requireLoaded, warnOfDamage, withLoadedPlace, withPlace } from './open-place.ts';
+import { readPlace, requireLoaded, withPlace } from './open-place.ts';
 import { bytesIn, type PlaceVersion } from './place-version.ts';
-import { fetchFile, relationOf } from './read-files.ts';
+import { localPathOf, relationOf } from './read-files.ts';
 import { hashFile } from './read-parquet.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
   readState: () =>
-    withPlace(format, options, { kind: 'read' }, async (place) => {
-      const { isLoaded, state } = await format.read(place);
-      return isLoaded ? state : undefined;
-    }),
+    withPlace(format, options, 'read', async (_place, { isLoaded, state }) => (isLoaded ? state : undefined)),
   verify: () => readPlace(format, options, verify, ({ differences }) => differences.length === 0),
   report: () => readPlace(format, options, report),
   prune: (firstKeptDay, execute) => prune(format, options, firstKeptDay, execute),
@@ -31,10 +28,10 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   const foreignMessages = foreignFiles
     .filter(({ isSeenByReaders }) => isSeenByReaders)
     .map(({ path }) => `${path} is not of this program, and readers see it`);
-  const messages = [...damageWarnings(version), ...foreignMessages];
+  const messages = [...version.damageWarnings, ...foreignMessages];
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
-    const hash = await hashFile(await fetchFile(place, file)).catch(undefinedIfAbsent);
+    const hash = await hashFile(await localPathOf(place, file)).catch(undefinedIfAbsent);
     if (hash === undefined) messages.push(`${file.path} is missing`);
     else if (hash !== file.sha256) messages.push(`${file.path} is not the file that was written`);
   }
@@ -70,8 +67,9 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
     );
     return { days: [...new Set([...days, ...damagedDays])].sort(), rows };
   };
+  const { logger, address } = options;
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
-  return withLoadedPlace(format, options, async (place, versionBefore) => {
+  return withPlace(format, options, 'change', async (place, versionBefore) => {
     const { version, result } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
       const { days, rows } = prunableIn(version);
@@ -82,7 +80,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const fileChanges = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
       return { change: { kind: 'prune', state, fileChanges }, result: { days, rows } };
     });
-    warnOfDamage(place, version);
+    for (const message of version.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);
     return result;
   });
 }

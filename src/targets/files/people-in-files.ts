@@ -15,7 +15,7 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { damageWarnings, readPlace, requireLoaded, withLoadedPlace } from './open-place.ts';
+import { readPlace, requireLoaded, withPlace } from './open-place.ts';
 import { bytesIn, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
@@ -25,7 +25,7 @@ export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): Peopl
     readPlace(format, options, async (place, version) => (await findPeopleInFiles(place, version, query)).people),
   rows: (query) => streamRows(format, options, query),
   previewPurge: (query) =>
-    withLoadedPlace(format, options, async (place, version) => {
+    withPlace(format, options, 'change', async (place, version) => {
       const { people } = await place.engine.transaction(() => findRowsToRemove(place, version, query));
       const foreignFiles = await format.foreignFiles(place, version);
       return { people, foreignNames: foreignFiles.map(({ path }) => path) };
@@ -62,7 +62,7 @@ const NOT_ERASED =
  * that began before can then no longer commit.
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
-  return withLoadedPlace(format, options, async (place, versionBefore) => {
+  return withPlace(format, options, 'change', async (place, versionBefore) => {
     const { version, result } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
       const { people, change } = await place.engine.transaction(() => writeRemoval(place, version, query));
@@ -73,7 +73,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
     const { people, suppressionLength, bytesBefore } = result;
     const eraseFailures = await eraseBytes(place, version);
     const { liveFolders, sweepFailures } = await sweepRuns(place);
-    const damageNotes = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
+    const damageNotes = version.damageWarnings.map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
@@ -123,7 +123,7 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
   const { address } = place.options;
   const searchedPlace = { engine: place.engine, placeName: address, state, relations };
   const { people, conditions } = await findPeople(searchedPlace, query);
-  const warnings = [...people.warnings, ...damageWarnings(version).map((message) => `${address}: ${message}`)];
+  const warnings = [...people.warnings, ...version.damageWarnings.map((message) => `${address}: ${message}`)];
   return { searchedPlace, conditions, people: { ...people, warnings } };
 }
 

@@ -46,6 +46,8 @@ export interface PlaceVersion {
   readonly files: readonly TableFile[];
   /** They stay as they are until their day or table is loaded again. None in Delta: there they fail what needs them. */
   readonly damagedFiles: readonly DamagedFile[];
+  /** A sentence about each table with damaged files. */
+  readonly damageWarnings: readonly string[];
   /** Days whose file somebody removed; the state has them as pruned. */
   readonly removedDays: readonly Day[];
 }

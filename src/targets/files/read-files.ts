@@ -30,7 +30,7 @@ export async function relationOf(
   files: readonly TableFile[],
 ): Promise<string> {
   const tableFiles = files.filter((file) => file.table === table);
-  const paths = await mapConcurrently(tableFiles, COPY_CONCURRENCY, (file) => fetchFile(place, file));
+  const paths = await mapConcurrently(tableFiles, COPY_CONCURRENCY, (file) => localPathOf(place, file));
   const names = new Set(tableFiles.flatMap(({ columns }) => [...columns.keys()]));
   const values = [...fileColumns(place.format.layout, state)].map(([name, type]) => {
     const value = names.has(name) ? identifier(name) : 'NULL';
@@ -54,7 +54,7 @@ export async function countRows(
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    const localPath = await fetchColumns(place, file, []);
+    const localPath = await localPathOfColumns(place, file, []);
     try {
       rowsByDay.set(file.day, await countRowsOfFile(place.engine, localPath));
     } catch (error) {
@@ -65,7 +65,7 @@ export async function countRows(
 }
 
 /** The local path of a file: on a disk the file itself, else a copy, made once. */
-export async function fetchFile(
+export async function localPathOf(
   { storage, runFolder, localPaths }: OpenPlace,
   { day, path }: TableFile,
 ): Promise<string> {
@@ -81,7 +81,7 @@ export async function fetchFile(
  * of the same size. Only the footer and the bytes from the first of these columns to the last are downloaded; the rest
  * is empty.
  */
-export async function fetchColumns(
+export async function localPathOfColumns(
   { storage, engine, runFolder, localPaths }: OpenPlace,
   { path, bytes }: TableFile,
   columns: readonly string[],

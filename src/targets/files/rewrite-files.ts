@@ -7,7 +7,7 @@ import { EVENTS, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import { columnTypeOf, fileColumns, fileProgramColumns, hasCurrentColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import type { FileChange, NewFile, PlaceChange, TableFile } from './place-version.ts';
-import { fetchFile } from './read-files.ts';
+import { localPathOf } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
 import { writeTableFile } from './write-parquet.ts';
 
@@ -65,6 +65,6 @@ async function tableRowsSql(place: OpenPlace, file: TableFile, { columns, timezo
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
   const names = fileProgramColumns(place.format.layout, timezone).map(({ name }) => name);
-  const localPath = await fetchFile(place, file);
+  const localPath = await localPathOf(place, file);
   return `SELECT ${[...names, ...values].join(', ')} FROM ${readParquetSql([localPath])}`;
 }

@@ -16,7 +16,7 @@ import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
-import { fetchColumns, relationOf } from './read-files.ts';
+import { localPathOfColumns, relationOf } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
 import { rewriteFile } from './rewrite-files.ts';
 import { writeTableFile } from './write-parquet.ts';
@@ -100,7 +100,7 @@ async function withoutRowsOfNext(
   const { place, plan, storedFiles } = batch;
   const nextFile = storedFiles.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
-  const sharedSql = isAlsoInSql(plan, await fetchColumns(place, nextFile, idColumns(plan)));
+  const sharedSql = isAlsoInSql(plan, await localPathOfColumns(place, nextFile, idColumns(plan)));
   const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
@@ -117,7 +117,7 @@ async function changeOfPreviousDay(
   const previousFile = storedFiles.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return undefined;
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
-  const previousRows = readParquetSql([await fetchColumns(place, previousFile, idColumns(plan))]);
+  const previousRows = readParquetSql([await localPathOfColumns(place, previousFile, idColumns(plan))]);
   const rowsLost = await place.engine.count(`${previousRows} WHERE ${leavingSql}`);
   if (rowsLost === 0) return undefined;
   const { tableBefore, columns } = plan;

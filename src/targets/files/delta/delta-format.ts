@@ -32,22 +32,14 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   refuseForeignFiles: (storage) => refuseForeignFiles(storage, EVENTS.name),
 
-  async read(place, before = emptyVersion(place)) {
-    const { storage, purpose } = place;
-    const tablesBefore = before.tables;
-    const events = await readTable(place, tablesBefore.events);
-    if (events.state === undefined) {
-      await refuseLostLog(storage, await readLastRun(storage));
-      if (purpose.kind === 'load') await checkConditionalWrites(storage);
-    }
-    const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
-    if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return before;
-    const lastRun = purpose.kind === 'read' ? await readLastRun(storage) : undefined;
-    return versionOf({ events, user_profiles: profiles }, lastRun);
+  read: (place) => readVersion(place, emptyVersion(place)),
+  async readNewer(place, before) {
+    const version = await readVersion(place, before);
+    return version === before ? undefined : version;
   },
-
-  // A commit replaces none.
-  hasReplacedFiles: () => false,
+  async refuseForeignProfiles({ storage }, { tables }) {
+    if (tables.user_profiles?.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
+  },
 
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
     const version = versionOf({
@@ -80,6 +72,21 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 };
 
+/** Reads the latest version; gives `before` itself if all is as before. */
+async function readVersion(place: OpenPlace, before: DeltaVersion): Promise<DeltaVersion> {
+  const { storage, purpose } = place;
+  const tablesBefore = before.tables;
+  const events = await readTable(place, tablesBefore.events);
+  if (events.state === undefined) {
+    await refuseLostLog(storage, await readLastRun(storage));
+    if (purpose.kind === 'load') await checkConditionalWrites(storage);
+  }
+  const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
+  if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return before;
+  const lastRun = purpose.kind === 'read' ? await readLastRun(storage) : undefined;
+  return versionOf({ events, user_profiles: profiles }, lastRun);
+}
+
 /**
  * Reads the table of profiles. One of somebody else is refused by a load of profiles, and else left alone: undefined. A
  * log that is damaged beside files of this program is our own: an erasure must not pass it over.
@@ -87,9 +94,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 async function readProfiles(place: OpenPlace, before: DeltaTable): Promise<DeltaTable | undefined> {
   const { storage, purpose } = place;
   try {
-    const profiles = await readTable(place, before);
-    if (purpose.kind === 'load' && profiles.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
-    return profiles;
+    return await readTable(place, before);
   } catch (error) {
     if (purpose.kind === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if (await hasDataFiles(storage, USER_PROFILES.name)) throw error;

@@ -38,6 +38,7 @@ export function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersio
     },
     files: [...events.files, ...(profiles?.files ?? [])],
     damagedFiles: [],
+    damageWarnings: [],
     removedDays: events.removedDays,
     tables,
   };

@@ -4,11 +4,19 @@ import { hasCode } from '../../../base/errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
-import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS } from '../../../table/tables.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
-import { type FolderFile, filePath, makeStateFile, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
-import { type FolderPlace, type FolderVersion, sizeAndTime } from './read-folder.ts';
+import {
+  damageWarningsOf,
+  type FolderFile,
+  type FolderVersion,
+  filePath,
+  makeStateFile,
+  PROFILES_FILE,
+  STATE_FILE,
+} from './folder-state.ts';
+import { type FolderPlace, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -44,21 +52,15 @@ export async function commitToFolder(
   // 4. The state says what is there now.
   const changedPaths = new Set(change.fileChanges.map(({ day, table }) => filePath(day, table)));
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
-  const version = { ...interimVersion, state: change.state, files: [...files.values()], damagedFiles };
+  const damage = { damagedFiles, damageWarnings: damageWarningsOf(damagedFiles) };
+  const version = { ...interimVersion, state: change.state, files: [...files.values()], ...damage };
   return writeState(storage, version, checkHeld);
 }
 
-/**
- * Stores a version unless `_dfinery.json` has it. What that says of damaged files stays: the right ones may come back
- * from a copy.
- */
+/** Stores a version unless `_dfinery.json` has it. */
 async function writeState(storage: DiskStorage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
-  const { state, files, damagedFiles, stateFile: stateFileBefore } = version;
-  const damagedAsListed = damagedFiles.flatMap(({ path }) => stateFileBefore.fileByPath.get(path) ?? []);
-  const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
-  const profiles = state.user_profiles ?? (hasDamagedProfiles ? stateFileBefore.state.user_profiles : undefined);
-  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...damagedAsListed]);
-  if (stateFile.text === stateFileBefore.text) return version;
+  const stateFile = makeStateFile(version);
+  if (stateFile.text === version.stateFile.text) return version;
   checkHeld();
   await storage.write(STATE_FILE, stateFile.text);
   return { ...version, isLoaded: true, stateFile };

@@ -1,17 +1,19 @@
 import validFolder from '../../../../schemas/files-state.validator';
-import { type Day, isDay } from '../../../base/days.ts';
+import { type Day, formatDays, isDay } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import { OWN_FOLDER } from '../../../storage/storage.ts';
 import {
+  newPlaceState,
   type PlaceState,
   type RunRecord,
   type TableJson,
   tableFromJson,
   tableToJson,
 } from '../../../table/place-state.ts';
+import { syncAdvice } from '../../../table/place-warnings.ts';
 import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder, type FileColumns, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
-import type { TableFile } from '../place-version.ts';
+import type { DamagedFile, PlaceVersion, TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
@@ -37,6 +39,7 @@ export const FOLDER_LAYOUT: FileLayout = {
 
 const FORMAT_VERSION = 1;
 
+/** A file of a folder. */
 export interface FolderFile extends TableFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
@@ -45,22 +48,34 @@ export interface FolderFile extends TableFile {
 }
 
 /** A file as the state file lists it. */
-export interface ListedFile extends Omit<FolderFile, 'columns'> {
+interface ListedFile extends Omit<FolderFile, 'columns'> {
   /** Those of its table; undefined if it has others, which must be read from the file. */
   readonly columns: FileColumns | undefined;
 }
 
 /** `_dfinery.json`, and what it says. */
-export interface StateFile {
+interface StateFile {
   readonly text: string;
   readonly state: PlaceState;
-  readonly fileByPath: ReadonlyMap<string, ListedFile>;
+  readonly listedFiles: ReadonlyMap<string, ListedFile>;
 }
 
-interface FileJson extends Omit<FolderFile, 'path' | 'columns' | 'writtenAt'> {
-  readonly written_at: string;
-  readonly other_columns?: true | undefined;
+/** A folder as it is on the disk: its state, corrected by what its files say. */
+export interface FolderVersion extends PlaceVersion {
+  readonly files: readonly FolderFile[];
+  /** As it is on the disk. */
+  readonly stateFile: StateFile;
 }
+
+export const EMPTY_FOLDER: FolderVersion = {
+  isLoaded: false,
+  state: newPlaceState(null),
+  files: [],
+  damagedFiles: [],
+  damageWarnings: [],
+  removedDays: [],
+  stateFile: { text: '', state: newPlaceState(null), listedFiles: new Map() },
+};
 
 interface FolderJson {
   readonly v: number;
@@ -69,7 +84,10 @@ interface FolderJson {
   readonly last_run?: RunRecord | undefined;
   readonly events: TableJson;
   readonly user_profiles?: TableJson | undefined;
-  readonly files: readonly FileJson[];
+  readonly files: readonly (Omit<FolderFile, 'path' | 'columns' | 'writtenAt'> & {
+    readonly written_at: string;
+    readonly other_columns?: true | undefined;
+  })[];
 }
 
 const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<FileColumns> => ({
@@ -77,10 +95,17 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
   user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });
 
-/** The state file of a folder with this state and these files. */
-export function makeStateFile(state: PlaceState, folderFiles: readonly ListedFile[]): StateFile {
-  const tableColumns = columnsOfTables(state);
-  const files = folderFiles.map(({ columns, ...file }): ListedFile => {
+/**
+ * The state file of a version. What the one before says of damaged files stays: the right ones may come back from a
+ * copy.
+ */
+export function makeStateFile({ state, files, damagedFiles, stateFile: before }: FolderVersion): StateFile {
+  const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
+  const profiles = state.user_profiles ?? (hasDamagedProfiles ? before.state.user_profiles : undefined);
+  const storedState: PlaceState = { ...state, user_profiles: profiles };
+  const tableColumns = columnsOfTables(storedState);
+  const damagedAsListed = damagedFiles.flatMap(({ path }) => before.listedFiles.get(path) ?? []);
+  const listedFiles = [...files, ...damagedAsListed].map(({ columns, ...file }): ListedFile => {
     const isCurrent = columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[file.table]);
     return { ...file, columns: isCurrent ? columns : undefined };
   });
@@ -90,15 +115,15 @@ export function makeStateFile(state: PlaceState, folderFiles: readonly ListedFil
     suppression_length: state.suppressionLength,
     last_run: state.lastRun,
     events: tableToJson(state.events),
-    user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: files
+    user_profiles: profiles && tableToJson(profiles),
+    files: listedFiles
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
         const other_columns = columns === undefined ? true : undefined;
         return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, other_columns };
       }),
   };
-  return { text: `${JSON.stringify(json)}\n`, state, fileByPath: byPath(files) };
+  return { text: `${JSON.stringify(json)}\n`, state: storedState, listedFiles: byPath(listedFiles) };
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */
@@ -117,7 +142,24 @@ export function parseStateFile(text: string, where: string): StateFile {
     const columns = hasOthers ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns, writtenAt };
   });
-  return { text, state, fileByPath: byPath(files) };
+  return { text, state, listedFiles: byPath(files) };
 }
 
 const byPath = (files: readonly ListedFile[]) => new Map(files.map((file) => [file.path, file]));
+
+/** A sentence about each table with damaged files. */
+export function damageWarningsOf(damagedFiles: readonly DamagedFile[]): string[] {
+  const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+  const warnings: string[] = [];
+  if (days.length > 0)
+    warnings.push(
+      `the files of ${formatDays(days)} are damaged, or do not match ${STATE_FILE}, and stay as they are. ` +
+        `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
+    );
+  if (damagedFiles.length > days.length)
+    warnings.push(
+      'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+        'user_profiles set to true.',
+    );
+  return warnings;
+}

@@ -12,8 +12,8 @@ import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
-import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
-import { type FolderPlace, type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
+import { dayOfPath, FOLDER_LAYOUT, type FolderVersion, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
+import { type FolderPlace, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
 
 export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
@@ -25,17 +25,17 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     if ((await readStateText(storage)) === undefined) throw foreignFilesError(storage.address);
   },
 
-  async read(place, before) {
-    const { storage, purpose } = place;
-    // A folder is read again because a writer may have changed it meanwhile. Who may only read cannot see its lock.
-    if (before !== undefined) await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
+  read: readFolder,
+  async readNewer(place, before) {
+    // A writer may have begun a commit. Who may only read cannot see its lock.
+    await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
     const version = await readFolder(place);
-    const makesProfiles = purpose.kind === 'load' && purpose.loadsProfiles && !hasProfiles(version);
-    if (makesProfiles && (await hasObjects(storage, USER_PROFILES.name))) {
-      throw foreignFilesError(storage.address, USER_PROFILES.name);
-    }
-    const isLatest = before?.stateFile.text === version.stateFile.text && !hasReplacedFiles(place, before);
-    return isLatest ? before : version;
+    const isLatest = before.stateFile.text === version.stateFile.text && !hasReplacedFiles(place, before);
+    return isLatest ? undefined : version;
+  },
+  async refuseForeignProfiles({ storage }, version) {
+    if (hasProfiles(version) || !(await hasObjects(storage, USER_PROFILES.name))) return;
+    throw foreignFilesError(storage.address, USER_PROFILES.name);
   },
 
   hasReplacedFiles,
