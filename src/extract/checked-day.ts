@@ -108,4 +108,4 @@ function hashOf(bodies: readonly SpooledBody[]): string {
 
 /** True if rows of the day may have no id, or one that occurs twice. Else the order of rows does not matter. */
 export const mayHaveDuplicateIds = ({ files }: Pick<CheckedDay, 'files'>): boolean =>
-  files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);
+  files.length > 1 || files.some((file) => !file.hasUniqueIds);

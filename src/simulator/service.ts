@@ -9,8 +9,9 @@ export class SimulatedService {
   readonly clock: Clock;
   readonly dataset: Dataset;
   readonly #counts = { export: 0, profiles: 0, delete: 0 };
-  #hourStart = 0;
-  #exportsInHour = 0;
+  /** When the hour ends that has so many exports left; the next one begins with the first export after it. */
+  #hourEnd = 0;
+  #exportsLeft = 0;
 
   constructor(scenario: Scenario, clock: Clock) {
     this.scenario = scenario;
@@ -20,30 +21,24 @@ export class SimulatedService {
 
   /** Counts an export of events or profiles; false if the hour has none left. */
   tryCountExport(): boolean {
-    const hasRoom = this.#remainingExports() > 0;
-    if (hasRoom) this.#exportsInHour++;
-    return hasRoom;
+    const now = this.clock.now();
+    if (now >= this.#hourEnd) {
+      this.#hourEnd = now + HOUR_MS;
+      this.#exportsLeft = this.scenario.exports_per_hour ?? Number.POSITIVE_INFINITY;
+    }
+    if (this.#exportsLeft === 0) return false;
+    this.#exportsLeft--;
+    return true;
   }
 
   /** The limit headers of exports; none if there is no limit. */
   limitHeaders(): HeaderFields {
-    const remaining = this.#remainingExports();
-    if (remaining === Number.POSITIVE_INFINITY) return {};
+    if (this.scenario.exports_per_hour === undefined) return {};
     return {
       'x-ratelimit-limit': '1h',
-      'x-ratelimit-remaining': String(remaining),
-      'x-ratelimit-reset': String(this.#hourStart + HOUR_MS),
+      'x-ratelimit-remaining': String(this.#exportsLeft),
+      'x-ratelimit-reset': String(this.#hourEnd),
     };
-  }
-
-  /** Exports that the hour has left. If it is over, the next one begins with this call. */
-  #remainingExports(): number {
-    const now = this.clock.now();
-    if (now >= this.#hourStart + HOUR_MS) {
-      this.#hourStart = now;
-      this.#exportsInHour = 0;
-    }
-    return (this.scenario.exports_per_hour ?? Number.POSITIVE_INFINITY) - this.#exportsInHour;
   }
 
   /** Counts a request that the limit lets through. Gives the scenario's answer to it, once that is due. */

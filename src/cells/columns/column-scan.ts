@@ -1,6 +1,7 @@
 import { LOWER_BIT } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
+import type { RowReader } from '../csv/row-reader.ts';
 import { type ColumnType, formsOf, typeOf } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import { WallTime } from '../types/wall-time.ts';
@@ -109,24 +110,24 @@ export class ColumnScanner {
   }
 
   /**
-   * Collects what a row tells. False for the header of another export: a required column has the name of one. The scan
-   * is of no use then.
+   * Collects what a row tells. Throws MalformedCsv if a required column has the name of one: a body with the header of
+   * another export holds several, and nothing tells whether their rows are the same.
    */
-  scanUnlessHeader(row: CsvRow): boolean {
-    const tallies = this.#tallies;
+  scan(reader: RowReader): void {
+    const { row } = reader;
     const { filledCells, columnNumbers } = row;
     for (let k = 0; k < filledCells; k++) {
-      const tally = tallies[columnNumbers[k]];
-      if (tally.mayRepeatHeader && holdsHeaderName(row, k)) return false;
+      const tally = this.#tallies[columnNumbers[k]];
+      if (tally.mayRepeatHeader && holdsHeaderName(row, k))
+        throw reader.malformedRow('header_again', 'a data row', 'the header once more');
       tally.filledCells++;
       if (tally.use !== 'unread') this.#readCell(row, k, tally);
     }
-    return true;
   }
 
-  /** True if one of `rows` rows had no id or that of another row, or if there were too many ids to tell. */
-  hasDuplicateOrMissingIds(rows: number): boolean {
-    return this.#ids.distinctCount() !== rows;
+  /** True if each of `rows` rows had an id, and no other row the same; false if there were too many ids to tell. */
+  hasUniqueIds(rows: number): boolean {
+    return this.#ids.distinctCount() === rows;
   }
 
   eventNames(): string[] {

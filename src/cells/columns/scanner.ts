@@ -39,8 +39,8 @@ export interface ScanResult {
   readonly suppressed: number;
   /** Length of the longest row written, the header too, with its line end (bytes). */
   readonly longestRowBytes: number;
-  /** True if an id occurs twice or is missing (or if there were too many ids to tell). */
-  readonly hasDuplicateOrMissingIds: boolean;
+  /** True if every row has an id, and no two the same; false if there were too many ids to tell. */
+  readonly hasUniqueIds: boolean;
   /** False if the last row had no line end: the body may have been cut there. */
   readonly hasFinalNewline: boolean;
   readonly invalidUtf8: InvalidUtf8;
@@ -96,7 +96,7 @@ export class Scanner {
       rows,
       suppressed: this.#suppressed,
       longestRowBytes: writer.longestRowBytes,
-      hasDuplicateOrMissingIds: columnScanner.hasDuplicateOrMissingIds(rows),
+      hasUniqueIds: columnScanner.hasUniqueIds(rows),
       hasFinalNewline: this.#reader.hasLineEnd,
       invalidUtf8: invalidCells.summary(),
       eventNames: columnScanner.eventNames(),
@@ -116,16 +116,13 @@ export class Scanner {
 
   #readRow({ isSuppressed, invalidCells, columnScanner, writer }: HeaderSetup): void {
     const reader = this.#reader;
-    const { row } = reader;
-    if (isSuppressed(row)) {
+    if (isSuppressed(reader.row)) {
       this.#suppressed++;
       return;
     }
     if (reader.replacements.length > 0) invalidCells.count(reader);
-    // A body with the header of another export holds several, and nothing tells whether their rows are the same.
-    if (!columnScanner.scanUnlessHeader(row))
-      throw reader.malformedRow('header_again', 'a data row', 'the header once more');
-    writer.write(row);
+    columnScanner.scan(reader);
+    writer.write(reader.row);
   }
 
   /** Reads the current row as the header, and writes it. */

@@ -22,7 +22,7 @@
 import { OPEN_BRACE } from '../../base/ascii.ts';
 import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
 import { MalformedCsv, type MalformedReason, otherEncodingError } from './malformed.ts';
-import { type BrokenReason, CsvRow, INCOMPLETE, MAX_COLUMNS } from './row.ts';
+import { CsvRow, MAX_COLUMNS, NO_ROW, type RowFailure } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
@@ -31,7 +31,7 @@ const GATHERED_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 
 /** What a row needs where it stops being CSV, and what stands there. */
-const BROKEN_ROWS: Readonly<Record<BrokenReason | 'cut_in_quote', readonly [expected: string, found: string]>> = {
+const EXPECTED_AND_FOUND: Readonly<Record<RowFailure['reason'] | 'cut_in_quote', readonly [string, string]>> = {
   quote_in_cell: ['a comma or a line end before any quote', 'a quote'],
   after_quote: ['a comma or a line end after the closing quote', 'text'],
   cut_in_quote: ['a closing quote', 'the end of the body'],
@@ -56,8 +56,8 @@ export class RowReader {
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
-  /** Reading waits for the bytes before this offset. */
-  #resumeOffset = 0;
+  /** Rows are read once so many bytes of the body have come. */
+  #neededBytes = 0;
   /** The failure that the first blank line is, unless only blank lines follow. */
   #blankLineError: MalformedCsv | undefined;
 
@@ -80,22 +80,22 @@ export class RowReader {
   next(): boolean {
     const { row } = this;
     const buffer = this.#buffer;
-    if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#resumeOffset) return false;
+    if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#neededBytes) return false;
     if (!this.#isStarted && !this.#passBodyStart()) return false;
     const { bytes, end } = buffer;
     while (buffer.start < end) {
       const { start } = buffer;
-      const next = row.read(bytes, start, end);
-      if (next === INCOMPLETE) break;
-      if (row.broken !== undefined) {
-        const { reason, at } = row.broken;
-        throw this.#brokenRow(reason, at, ...BROKEN_ROWS[reason]);
+      const nextStart = row.read(bytes, start, end);
+      if (row.failure !== undefined) {
+        const { reason, at } = row.failure;
+        throw this.#brokenRow(reason, at, ...EXPECTED_AND_FOUND[reason]);
       }
-      buffer.start = next;
+      if (nextStart === NO_ROW) break;
+      buffer.start = nextStart;
       if (row.contentEnd === start) this.#passBlank(start);
       else {
         this.replacements = buffer.takeReplacements(row.contentEnd);
-        this.#checkRow(next);
+        this.#checkRow(nextStart);
         this.rowNumber++;
         return true;
       }
@@ -116,7 +116,8 @@ export class RowReader {
   #checkEnd(): void {
     const { start, end, isLineEndAdded } = this.#buffer;
     // Each row has a line end now, so that one which does not end goes on within quotes.
-    if (start < end) throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...BROKEN_ROWS.cut_in_quote);
+    if (start < end)
+      throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...EXPECTED_AND_FOUND.cut_in_quote);
     if (this.rowNumber === 0) throw this.#malformed('empty_body', start, 'a header line', 'nothing');
   }
 
@@ -126,7 +127,7 @@ export class RowReader {
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
     if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
       const bytes = Math.max(this.#gatheredBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
-      this.#resumeOffset = this.#buffer.offsetOf(start) + bytes;
+      this.#neededBytes = this.#buffer.offsetOf(start) + bytes;
     }
   }
 
@@ -142,10 +143,10 @@ export class RowReader {
     return true;
   }
 
-  #checkRow(next: number): void {
+  #checkRow(nextStart: number): void {
     const { start, width } = this.row;
     if (this.#blankLineError !== undefined) throw this.#blankLineError;
-    this.hasLineEnd = next < this.#buffer.end || !this.#buffer.isLineEndAdded;
+    this.hasLineEnd = nextStart < this.#buffer.end || !this.#buffer.isLineEndAdded;
     if (this.rowNumber === 0) {
       if (this.replacements.length > 0) throw otherEncodingError();
       this.#width = width;
@@ -153,7 +154,7 @@ export class RowReader {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
       throw this.#brokenRow(reason, start, `${this.#width} cells`, `${width} cells`);
     }
-    this.#checkLength(start, next);
+    this.#checkLength(start, nextStart);
   }
 
   /** A blank line is an error if a row comes behind it. */

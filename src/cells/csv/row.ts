@@ -10,14 +10,17 @@ export const BARE_CR = 4;
 /** Maximum number of columns of a header, which bounds the memory of every reader; no service has so many. */
 export const MAX_COLUMNS = 20_000;
 
-/** Results of `read` that are no position. */
-export const INCOMPLETE = -1;
-const BROKEN = -2;
+/** The result of `read` without a whole row. */
+export const NO_ROW = -1;
 
 /** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
 export const SENTINEL = QUOTE;
 
-export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'too_many_columns';
+/** Why and where the bytes of a row are no CSV. */
+export interface RowFailure {
+  readonly reason: 'quote_in_cell' | 'after_quote' | 'too_many_columns';
+  readonly at: number;
+}
 
 /**
  * A row of RFC 4180 in a byte buffer. One object serves all rows, and no cell has one. Line ends are LF or CRLF; a CR
@@ -25,10 +28,10 @@ export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'too_many_columns';
  *
  * The states of `read`, and the bytes that change them:
  *
- *   cell begins ──"──▶ in quotes ──"──▶ behind the quote      (`""` stays in quotes; any text behind a quote is BROKEN)
+ *   cell begins ──"──▶ in quotes ──"──▶ behind the quote      (`""` stays in quotes; any text behind a quote fails)
  *    ▲  │                                   │
  *    │  └─other─▶ without quotes            ├──,──▶ cell begins
- *    └──,──────────────┴────────────────────┴──LF, CRLF──▶ row ends   (a quote in a cell without quotes is BROKEN)
+ *    └──,──────────────┴────────────────────┴──LF, CRLF──▶ row ends   (a quote in a cell without quotes fails)
  */
 export class CsvRow {
   /** The row's bytes begin at `start`; they hold until the next chunk comes. */
@@ -41,8 +44,7 @@ export class CsvRow {
   /** End of the row's text, where its line end begins. */
   contentEnd = 0;
   hasBareCr = false;
-  /** Why and where the row is no CSV, once `read` gave BROKEN. */
-  broken: { readonly reason: BrokenReason; readonly at: number } | undefined;
+  failure: RowFailure | undefined;
   /** Of each filled cell the number of its column, the start and the end (without quotes), and the flags. */
   readonly columnNumbers = new Uint16Array(MAX_COLUMNS);
   readonly starts = new Int32Array(MAX_COLUMNS);
@@ -50,9 +52,9 @@ export class CsvRow {
   readonly flags = new Uint8Array(MAX_COLUMNS);
 
   /**
-   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. INCOMPLETE if its line end
-   * does not come before `end`; BROKEN if it is no CSV. The byte at `end` must be SENTINEL. Its loops stay in one
-   * function, since they run for every byte.
+   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. NO_ROW if its line end does
+   * not come before `end`, or with a `failure` if it is no CSV. The byte at `end` must be SENTINEL. Its loops stay in
+   * one function, since they run for every byte.
    */
   read(bytes: Buffer, at: number, end: number): number {
     const { columnNumbers, starts, ends, flags } = this;
@@ -87,8 +89,8 @@ export class CsvRow {
           while (c > COMMA) c = bytes[++i];
           while (c !== COMMA && c !== LF) {
             if (c <= QUOTE && c !== SPACE) {
-              if (i === end) return INCOMPLETE;
-              if (c === QUOTE) return this.#broken('quote_in_cell', i);
+              if (i === end) return NO_ROW;
+              if (c === QUOTE) return this.#fail('quote_in_cell', i);
               if (c === CR) {
                 if (bytes[i + 1] === LF) break;
                 cellFlags = BARE_CR;
@@ -114,7 +116,7 @@ export class CsvRow {
           continue;
         }
       }
-      if (column >= MAX_COLUMNS) return this.#broken('too_many_columns', at);
+      if (column >= MAX_COLUMNS) return this.#fail('too_many_columns', at);
       this.filledCells = filledCells;
       this.hasBareCr = hasBareCr;
       this.width = column + 1;
@@ -125,10 +127,10 @@ export class CsvRow {
 
   /** What follows the quote or sentinel at `i` if that is neither a comma nor LF: CR of CRLF, or as `read`. */
   #afterQuote(bytes: Uint8Array, i: number, end: number): number {
-    if (i + 1 >= end) return INCOMPLETE;
-    if (bytes[i + 1] !== CR) return this.#broken('after_quote', i + 1);
-    if (i + 2 === end) return INCOMPLETE;
-    return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
+    if (i + 1 >= end) return NO_ROW;
+    if (bytes[i + 1] !== CR) return this.#fail('after_quote', i + 1);
+    if (i + 2 === end) return NO_ROW;
+    return bytes[i + 2] === LF ? CR : this.#fail('after_quote', i + 1);
   }
 
   /** The number `k` of a column's cell; -1 if that is empty. */
@@ -150,9 +152,9 @@ export class CsvRow {
     return texts;
   }
 
-  #broken(reason: BrokenReason, at: number): number {
-    this.broken = { reason, at };
-    return BROKEN;
+  #fail(reason: RowFailure['reason'], at: number): number {
+    this.failure = { reason, at };
+    return NO_ROW;
   }
 }
 

@@ -85,10 +85,10 @@ describe('a scan', () => {
 
   it('reports repeated or missing detail log ids', () => {
     const csv = (...ids: string[]) => `a,df_event_detail_log_id\n${ids.map((id) => `x,${id}\n`).join('')}`;
-    expect(scan(csv('1', '2', '3')).result.hasDuplicateOrMissingIds).toBe(false);
-    expect(scan(csv()).result.hasDuplicateOrMissingIds).toBe(false);
+    expect(scan(csv('1', '2', '3')).result.hasUniqueIds).toBe(true);
+    expect(scan(csv()).result.hasUniqueIds).toBe(true);
     for (const repeated of [csv('1', '2', '1'), csv('1', '', '3'), csv('1', '"1"'), 'a,b\n1,2\n'])
-      expect(scan(repeated).result.hasDuplicateOrMissingIds).toBe(true);
+      expect(scan(repeated).result.hasUniqueIds).toBe(false);
   });
 
   it('collects event names from either of their columns', () => {
@@ -112,7 +112,7 @@ describe('a scan', () => {
     const { result, written } = scan(csv, { suppression: { has } });
     expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
     expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
-    expect(result).toMatchObject({ rows: 3, suppressed: 2, hasDuplicateOrMissingIds: false });
+    expect(result).toMatchObject({ rows: 3, suppressed: 2, hasUniqueIds: true });
     expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filledCells: 3 });
     expect(result.longestRowBytes).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
