@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SettingsFingerprints } from './export-settings.ts';
-import type { SpooledBody } from './spool.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
 export interface Receipt {
@@ -56,6 +55,9 @@ export type ReceiptsByDay = ReadonlyMap<Day, ReceiptSummary>;
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
 export interface CheckedFile extends ScanResult {
   readonly path: string;
+  /** Number of bytes received, and their SHA-256 (hex). */
+  readonly bytes: number;
+  readonly sha256: string;
 }
 
 /** A day that is downloaded, verified and not yet committed. Days are delivered in the order of days. */
@@ -74,35 +76,34 @@ interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filt
   readonly verifiedAt: number;
 }
 
-/** A day of these bodies: one, the parts of a day that was too large, or none. */
+/** A day that came as one file, as the parts of a day that was too large, or without data as none. */
 export function checkedDayOf(
-  bodies: readonly SpooledBody[],
+  files: readonly CheckedFile[],
   { requestedAt, verifiedAt, ...request }: DayRequest,
 ): CheckedDay {
-  const sum = (of: (body: SpooledBody) => number) => bodies.reduce((total, body) => total + of(body), 0);
+  const sum = (of: (file: CheckedFile) => number) => files.reduce((total, file) => total + of(file), 0);
   const receipt: Receipt = {
     v: 1,
     ...request,
     requested_at: new Date(requestedAt).toISOString(),
     verified_at: new Date(verifiedAt).toISOString(),
-    rows: rowCount(bodies),
-    suppressed: sum(({ scan }) => scan.suppressed),
+    rows: sum(receivedRows),
+    suppressed: sum(({ suppressed }) => suppressed),
     bytes: sum(({ bytes }) => bytes),
-    sha256: hashOf(bodies),
-    invalid_utf8: sum(({ scan }) => scan.invalidUtf8.cells),
+    sha256: hashOf(files),
+    invalid_utf8: sum(({ invalidUtf8 }) => invalidUtf8.cells),
   };
-  return { receipt, files: bodies.map(({ output: { path }, scan }) => ({ path, ...scan })) };
+  return { receipt, files };
 }
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */
-export const rowCount = (bodies: readonly SpooledBody[]): number =>
-  bodies.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
+export const receivedRows = ({ rows, suppressed }: CheckedFile): number => rows + suppressed;
 
-/** SHA-256 of one body, of several that of their hashes, of none that of no byte. */
-function hashOf(bodies: readonly SpooledBody[]): string {
-  if (bodies.length === 1) return bodies[0].sha256;
+/** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
+function hashOf(files: readonly CheckedFile[]): string {
+  if (files.length === 1) return files[0].sha256;
   return createHash('sha256')
-    .update(bodies.map(({ sha256 }) => sha256).join(''))
+    .update(files.map(({ sha256 }) => sha256).join(''))
     .digest('hex');
 }
 

@@ -13,10 +13,10 @@ import { whyUnreadable } from '../fs/disk-failure.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
-import { type CheckedDay, checkedDayOf, type ReceiptSummary } from './checked-day.ts';
+import { type CheckedDay, type CheckedFile, checkedDayOf, type ReceiptSummary, receivedRows } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
-import { openSpoolOutput, type SpooledBody } from './spool.ts';
+import { fileOfBody, openSpoolOutput } from './spool.ts';
 import { includesEndOf, toDateOf } from './which-days.ts';
 
 const READ_BYTES = 1 << 20;
@@ -97,24 +97,25 @@ async function lastChangeOf(fileToLoad: FileToLoad, now: number): Promise<number
   throw fileError(`${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`);
 }
 
-async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: AbortSignal): Promise<SpooledBody> {
+async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
   const { file, day, settings, state, suppression } = fileToLoad;
   const fileError = fileErrorOf(fileToLoad);
   const scannerOptions = scannerOptionsOf(settings, suppression);
   const output = await openSpoolOutput(spool);
   // Opened last: it may fail at once, and a failure that comes before its reader ends the process.
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
-  const copy = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {
+  const body = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(`${file} is no whole export: ${error.clause}.`);
     if (error instanceof UnusableCsv) throw fileError(`${file} has ${error.mismatch}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
     throw fileError(`${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
-  const { hasFinalNewline, columns, rows, suppressed } = copy.scan;
+  const copy = fileOfBody(body);
+  const { hasFinalNewline, columns } = copy;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
-  if (rows + suppressed === 0)
+  if (receivedRows(copy) === 0)
     throw fileError(`${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
   if (columns.some((column) => isAbout(day, column))) return copy;
   throw fileError(`${file} has no system column whose first and last time are of ${day}: is it of another day?`);

@@ -2,7 +2,7 @@ import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type Receipt, type ReceiptSummary } from './checked-day.ts';
-import type { DayResult, DownloadedDay, FailedDay } from './download/day-download.ts';
+import type { DayResult, EmptyDay, FailedDay } from './download/day-download.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
@@ -22,8 +22,8 @@ export class DaysOutcome {
   readonly #deps: ExtractDeps;
   /** Receipts of the days that the run loaded. */
   readonly #loadedReceipts: Receipt[] = [];
-  /** Days answered without data, and how, while nothing proves that the service exports days. */
-  readonly #unprovenDays: { readonly day: Day; readonly clause: string }[] = [];
+  /** Days answered without data, while nothing proves that the service exports days. */
+  readonly #unprovenDays: EmptyDay[] = [];
   /** Days that are no longer exported and that nobody wanted before. */
   readonly #unwantedDays: Day[] = [];
   readonly #failures: UserError[] = [];
@@ -38,35 +38,26 @@ export class DaysOutcome {
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
   add(dayResult: DayResult): CheckedDay | undefined {
-    if (dayResult.kind === 'downloaded') return this.#addDownloaded(dayResult);
     if (dayResult.kind === 'gone') this.#addGone(dayResult.day);
-    else this.#addFailed(dayResult);
-    return undefined;
+    if (dayResult.kind === 'failed') this.#addFailed(dayResult);
+    if (dayResult.kind === 'empty') this.#unprovenDays.push(dayResult);
+    if (dayResult.kind !== 'downloaded') return undefined;
+    this.#addDownloaded(dayResult.checkedDay.receipt);
+    return dayResult.checkedDay;
   }
 
-  #addDownloaded({ day, checkedDay, emptyAnswer }: DownloadedDay): CheckedDay | undefined {
-    const { rows, to_date, is_over, requested_at } = checkedDay.receipt;
-    const { logger, service } = this.#deps;
-    if (emptyAnswer !== undefined) {
-      const { clause } = emptyAnswer;
-      if (!service.hasExportedDay) {
-        this.#unprovenDays.push({ day, clause });
-        return undefined;
-      }
-      logger.warn('day.empty_answer', `${day}: ${clause}, twice. It counts as a day without rows.`, { day });
-    }
-    if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(checkedDay.receipt, this.receipts.get(day));
-    this.#loadedReceipts.push(checkedDay.receipt);
+  #addDownloaded(receipt: Receipt): void {
+    const { day, rows, to_date, is_over, requested_at } = receipt;
+    if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(receipt, this.receipts.get(day));
+    this.#loadedReceipts.push(receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     const usualRows = usualRowsIfImplausible(day, this.receipts);
-    if (usualRows !== undefined) {
-      this.implausibleDays.push(day);
-      const message =
-        `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
-        'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
-      logger.warn('day.implausible', message, { day, rows, usual: usualRows });
-    }
-    return checkedDay;
+    if (usualRows === undefined) return;
+    this.implausibleDays.push(day);
+    const message =
+      `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
+      'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
+    this.#deps.logger.warn('day.implausible', message, { day, rows, usual: usualRows });
   }
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
@@ -161,7 +152,7 @@ export class DaysOutcome {
     const [first] = this.#unprovenDays;
     if (first === undefined) return undefined;
     return transientError(
-      `${formatDays(this.#unprovenDays.map(({ day }) => day))}: ${first.clause} before the service exported any day as CSV. ` +
+      `${formatDays(this.#unprovenDays.map(({ day }) => day))}: ${first.answer.clause} before the service exported any day as CSV. ` +
         'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }

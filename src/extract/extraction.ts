@@ -15,9 +15,8 @@ import { removeFiles } from './spool.ts';
 import { logNotes, type Plan } from './which-days.ts';
 
 /** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
-const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
+const BATCH_LIMITS = { days: Number.POSITIVE_INFINITY, rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
-const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
 
 /** Days that are committed together, in order: one day, if those of the run may share rows with their neighbours. */
 export interface DayBatch {
@@ -42,7 +41,7 @@ export class Extraction {
    * committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
    * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
    */
-  async *batches(limits = BATCH_LIMITS): AsyncGenerator<DayBatch, void, undefined> {
+  async *batches(limits: BatchLimits = BATCH_LIMITS): AsyncGenerator<DayBatch, void, undefined> {
     logNotes(this.#plan, this.#deps.logger);
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
     try {
@@ -70,7 +69,7 @@ export class Extraction {
 
   /** As `batches`, one day at a time. */
   async *days(): AsyncIterable<CheckedDay> {
-    for await (const { days } of this.batches(ONE_DAY)) yield* days;
+    for await (const { days } of this.batches({ ...BATCH_LIMITS, days: 1 })) yield* days;
   }
 }
 
@@ -112,6 +111,6 @@ async function* inBatches(
 /** A day that may share rows is a batch of its own. All days of a run may, or none: the end day is proved before. */
 function isFull(batch: readonly CheckedDay[], limits: BatchLimits): boolean {
   const total = (of: 'rows' | 'bytes') => batch.reduce((sum, { receipt }) => sum + receipt[of], 0);
-  const isAlone = batch.some(({ receipt }) => mayShareRows(receipt));
-  return isAlone || total('rows') >= limits.rows || total('bytes') >= limits.bytes;
+  const maxDays = batch.some(({ receipt }) => mayShareRows(receipt)) ? 1 : limits.days;
+  return batch.length >= maxDays || total('rows') >= limits.rows || total('bytes') >= limits.bytes;
 }

@@ -1,4 +1,5 @@
 import { type Clock, HOUR_MS } from '../base/clock.ts';
+import type { Day } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatDuration } from '../base/quantities.ts';
@@ -84,8 +85,10 @@ export class ObservedService implements ExportService {
     this.hasExportedDay = true;
   }
 
-  setIncludesEnd(includesEnd: boolean): void {
+  learnFromProof(day: Day, includesEnd: boolean): void {
     this.includesEnd = includesEnd;
+    const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
+    this.#logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
   }
 
   /** Profiles that are not asked for now may have the columns that no day had. */

@@ -6,11 +6,11 @@ import { sentenceOf } from '../base/text.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import type { NoData } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
-import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked-day.ts';
+import { type CheckedDay, checkedDayOf, type Receipt, receivedRows } from './checked-day.ts';
 import { type ExportSettings, profileFingerprintsOf } from './export-settings.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { openSpoolOutput } from './spool.ts';
+import { fileOfBody, openSpoolOutput } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
@@ -50,8 +50,9 @@ export async function loadSnapshot(
       openOutput: () => openSpoolOutput(spool),
     });
     if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
-    service.markColumnsSeen(answer.scan.editedNames);
-    const rows = rowCount([answer]);
+    const file = fileOfBody(answer);
+    service.markColumnsSeen(file.editedNames);
+    const rows = receivedRows(file);
     const rowsBefore = lastSnapshot?.rows ?? 0;
     if (rows === 0 && rowsBefore > 0) {
       const stored = plainCount(rowsBefore, 'profile');
@@ -64,7 +65,7 @@ export async function loadSnapshot(
     const day = dayAt(requestedAt);
     const fingerprints = profileFingerprintsOf(settings);
     const now = clock.now();
-    const snapshot = checkedDayOf([answer], {
+    const snapshot = checkedDayOf([file], {
       day,
       to_date: day,
       requestedAt,

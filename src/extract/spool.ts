@@ -1,4 +1,4 @@
-// The files of a run on disk, and the answers to requests whose bodies are written into them.
+// The files of a run on disk, and what the exports that are written into them come to.
 
 import { randomUUID } from 'node:crypto';
 import { open, unlink, writeFile } from 'node:fs/promises';
@@ -6,21 +6,19 @@ import { join } from 'node:path';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
-import type { FinalAnswer } from '../service/export/download.ts';
-import type { EventRequest } from '../service/export/export-service.ts';
+import type { EventRequest, NoData } from '../service/export/export-service.ts';
+import type { CheckedFile } from './checked-day.ts';
+
+/** Exports the day at hand, or with these changes to its request, until the result is final. */
+export type SendExport = (changes?: Partial<EventRequest>) => Promise<ExportResult>;
+
+/** What the exports of one request came to: a file, or the reason why there is none. */
+export type ExportResult = { readonly kind: 'file'; readonly file: CheckedFile } | NoData;
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {
   readonly path: string;
 }
-
-export type SpooledBody = CheckedBody<SpoolOutput>;
-
-/** What the exports of one request came to: a checked file, or the reason why there is none. */
-export type SpooledAnswer = FinalAnswer<SpoolOutput>;
-
-/** Exports the day at hand, or with these changes to its request, until the answer is final. */
-export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledAnswer>;
 
 export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
   const path = join(folder.path, `${randomUUID()}.csv`);
@@ -37,7 +35,15 @@ export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
   };
 }
 
+/** The file into which a body was written. */
+export const fileOfBody = ({ scan, bytes, sha256, output }: CheckedBody<SpoolOutput>): CheckedFile => ({
+  ...scan,
+  path: output.path,
+  bytes,
+  sha256,
+});
+
 /** Removes files that nobody needs any more. Their folder is removed with the run in any case. */
-export async function removeFiles(files: readonly { readonly path: string }[]): Promise<void> {
+export async function removeFiles(files: readonly Pick<CheckedFile, 'path'>[]): Promise<void> {
   for (const { path } of files) await unlink(path).catch(() => {});
 }

@@ -13,12 +13,9 @@ import { memberLabel, type RecordColumn, recordColumn } from './record-columns.t
 import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
 
-/**
- * Room (bytes) for a filled cell. It is more than it needs: a line is written without a check of each byte. The text of
- * a cell stands in a line twice at most: as its value or in `_rescued`, and in `_key`. Each of its bytes may become six,
- * as `\u0001`. Beside it stand quotes, commas and the 67 bytes of its entry in `meta.changes`. Names have room by column.
- */
+/** Room (bytes) for the quotes and commas of a cell, and for its entry of 67 bytes in `meta.changes`. */
 const CELL_ROOM = 300;
+/** Room for a byte of a cell, which may become six, as `\u0001`. It stands in a line as value or rescued, and in `_key`. */
 const BYTE_ROOM = 2 * 6;
 /** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
 const FRAME_ROOM = 1024;
@@ -42,8 +39,8 @@ export class RecordEncoder {
   readonly #columns: (RecordColumn | undefined)[];
   readonly #labels: ReturnType<typeof labelsOf>;
   readonly #lineStart: Uint8Array;
-  /** Room (bytes) for a row beside its cells. */
-  #room: number;
+  /** Room (bytes) for a line without cells: its frames, and the name of each column. */
+  #frameRoom: number;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new WallTime();
@@ -66,7 +63,7 @@ export class RecordEncoder {
     this.#lineStart = Buffer.from(
       `{"type":"RECORD","record":{"stream":"${stream.name}","emitted_at":${emittedAt},"data":`,
     );
-    this.#room = this.#lineStart.length + FRAME_ROOM;
+    this.#frameRoom = this.#lineStart.length + FRAME_ROOM;
     this.#columns = columns.map(() => undefined);
     for (const { name, plainName, index } of configuredProperties(stream.name, columns, (text) => schemas.has(text))) {
       if (name === undefined) {
@@ -76,7 +73,7 @@ export class RecordEncoder {
       const column = recordColumn(name, columns[index], schemas.get(name), zone);
       this.#columns[index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      this.#room += 2 * column.label.length + column.rescuedLabel.length;
+      this.#frameRoom += 2 * column.label.length + column.rescuedLabel.length;
     }
   }
 
@@ -85,8 +82,9 @@ export class RecordEncoder {
     const { filledCells, contentEnd } = row;
     const labels = this.#labels;
     const lines = this.#lines;
-    const length = filledCells === 0 ? 0 : contentEnd - row.starts[0];
-    lines.reserve(this.#room + filledCells * CELL_ROOM + length * BYTE_ROOM);
+    const contentBytes = filledCells === 0 ? 0 : contentEnd - row.starts[0];
+    // More than the line needs, so that no byte of it is checked for room.
+    lines.reserve(this.#frameRoom + filledCells * CELL_ROOM + contentBytes * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (labels.key !== undefined) this.#writeKey(labels.key, rowIds);

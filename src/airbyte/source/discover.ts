@@ -40,8 +40,7 @@ export const discover: Verb = async (context) => {
 /** A column by its name in the export. */
 type ProfileColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
 
-const ID_COLUMNS: readonly ProfileColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
-const isIdColumn = ({ source }: ProfileColumn): boolean => source === UNIFIED_ID || source === EXTERNAL_ID;
+const ID_NAMES: readonly string[] = [UNIFIED_ID, EXTERNAL_ID];
 
 /** The columns of the profiles, typed by all cells; the ids alone if the export fails or takes two minutes. */
 async function discoverProfileColumns(
@@ -49,7 +48,8 @@ async function discoverProfileColumns(
   deps: ExtractDeps,
 ): Promise<readonly ProfileColumn[]> {
   const { clock, logger, signal } = deps;
-  const idColumns = ID_COLUMNS.filter(({ source }) => !columnsDrop.includes(source));
+  const keptIds = ID_NAMES.filter((name) => !columnsDrop.includes(name));
+  const idColumns = keptIds.map((source) => ({ source, type: 'string' as const }));
   try {
     const download = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
       downloadProfiles(ALL_PROPERTIES, {
@@ -63,7 +63,7 @@ async function discoverProfileColumns(
       source,
       type: columnTypes.get(nfc(source)) ?? type,
     }));
-    return [...idColumns, ...columns.filter((column) => !isIdColumn(column))];
+    return [...idColumns, ...columns.filter(({ source }) => !ID_NAMES.includes(source))];
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof TimeLimitReached) && !(error instanceof UserError)) throw error;

@@ -48,15 +48,17 @@ export class EventStream {
 
   /** Accepts the result of a day; true if its records are to be written. It may end the stream with a failure. */
   async accept(result: DayResult): Promise<boolean> {
-    const dayToWrite = await this.output.attempt(() => {
-      if (result.kind === 'downloaded' && this.plan.keepsDuplicates) this.#requireKnownEnd();
+    try {
+      if ('checkedDay' in result && this.plan.keepsDuplicates) this.#requireKnownEnd();
       const checkedDay = this.#outcome.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#outcome;
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
-      return checkedDay;
-    });
-    return dayToWrite !== undefined;
+      return checkedDay !== undefined;
+    } catch (error) {
+      await this.output.fail(error);
+      return false;
+    }
   }
 
   /** Writes the state that goes with the records of a day: an `ExportState` with the receipts of days. */
@@ -79,10 +81,12 @@ export class EventStream {
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */
   async completeAfter(day: Day): Promise<void> {
     if (this.plan.days.at(-1) !== day) return;
-    await this.output.attempt(() => {
+    try {
       this.#outcome.finish();
-      return this.output.writeStatus('COMPLETE');
-    });
+      await this.output.writeStatus('COMPLETE');
+    } catch (error) {
+      await this.output.fail(error);
+    }
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */

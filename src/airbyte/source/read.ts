@@ -1,4 +1,4 @@
-import { createLogger, type Logger, type LogSink } from '../../base/log.ts';
+import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
@@ -67,12 +67,14 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
     await output.writeState({ version: 1, requested_at, filters }, stats.recordCount);
   };
   await output.writeStatus('STARTED');
-  await output.attempt(async () => {
+  try {
     requireFilledColumn(PROFILE_STREAM, output.configuredStream);
     // It beats between records, too: without a state before them, a beat is a status alone.
     await heartbeat.beatWhile(loadSnapshot(undefined, config, deps, write));
     await output.writeStatus('COMPLETE');
-  });
+  } catch (error) {
+    await output.fail(error);
+  }
 }
 
 /** Reads each day once for all streams of events. A failure ends its stream. Throws for a stop, and for defects. */
@@ -95,13 +97,17 @@ const isRunning = ({ output }: EventStream): boolean => output.isRunning;
 /** Plans and starts the streams. One that cannot be planned has failed, and is left out. */
 async function startStreams(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps) {
   const { config, clock } = deps;
-  const logger = loggedOnce(deps.logger);
+  const logger = withoutRepeats(deps.logger);
   const now = clock.now();
   const streams: EventStream[] = [];
   for (const output of outputs) {
     const state = states.get(streamKey(output.descriptor));
-    const plan = await output.attempt(() => planStream(output.configuredStream, state, config, now));
-    if (plan !== undefined) streams.push(new EventStream(output, plan, { ...deps, logger }));
+    try {
+      const plan = planStream(output.configuredStream, state, config, now);
+      streams.push(new EventStream(output, plan, { ...deps, logger }));
+    } catch (error) {
+      await output.fail(error);
+    }
   }
   for (const stream of streams) await stream.start();
   for (const { plan } of streams) logNotes(plan, logger);
@@ -136,14 +142,16 @@ function writeDay(day: CheckedDay, streams: readonly RecordStream[], { config, w
   return writeRecords(day, streams, (lines) => writer.writeBytes(lines), options);
 }
 
-/** Streams that read the same days warn of the same things: a logger that gives each message on once. */
-function loggedOnce(logger: Logger): Logger {
+/** A logger that logs each message once: streams that read the same days warn of the same things. */
+function withoutRepeats(logger: Logger): Logger {
   const logged = new Set<string>();
-  const sink: LogSink = ({ level, event, message, fields }) => {
-    if (!logged.has(message)) logger[level](event, message, fields);
-    logged.add(message);
+  const logAt = (level: LogLevel): Logger[LogLevel] => {
+    return (event, message, fields) => {
+      if (!logged.has(message)) logger[level](event, message, fields);
+      logged.add(message);
+    };
   };
-  return createLogger(sink, 'debug', (text) => text);
+  return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
 }
 
 /** Some readers look at the exit code alone, so one failed stream fails the run. The first failure says what to do. */

@@ -73,16 +73,6 @@ export class StreamOutput {
     logger.info('columns.unsent', message);
   }
 
-  /** Does a part of the work; its failure ends the stream, as `fail` does. Returns undefined then. */
-  async attempt<T>(work: () => T | Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      await this.fail(error);
-      return undefined;
-    }
-  }
-
   /** Ends the stream; its last state remains valid. Throws what is no failure: a stop, a closed stdout, a defect. */
   async fail(error: unknown): Promise<void> {
     const { writer, clock, redactor, signal } = this.#context;

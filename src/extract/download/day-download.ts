@@ -10,26 +10,27 @@ import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { NoData } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
-import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
+import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { openSpoolOutput, removeFiles, type SendExport, type SpooledAnswer, type SpooledBody } from '../spool.ts';
+import { type ExportResult, fileOfBody, openSpoolOutput, removeFiles, type SendExport } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */
-export type DayResult = DownloadedDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
+export type DayResult = DownloadedDay | EmptyDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
 
-export interface DownloadedDay {
+interface DownloadedDay {
   readonly kind: 'downloaded';
   readonly day: Day;
   readonly checkedDay: CheckedDay;
-  /**
-   * The answer without data that came twice: a day without rows, if the service exports other days. `DownloadQueue`
-   * first looks for such a day. `DaysOutcome` stores nothing of this one until there is.
-   */
-  readonly emptyAnswer?: NoData;
+}
+
+/** A day that was answered twice without data. Once another day has come as CSV, it is a downloaded day without rows. */
+export interface EmptyDay extends Omit<DownloadedDay, 'kind'> {
+  readonly kind: 'empty';
+  readonly answer: NoData;
 }
 
 /** A day that was not loaded; other days may be. The next run reads one that is not over. */
@@ -75,7 +76,7 @@ export class DayDownloader {
     return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
   }
 
-  /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
+  /** Exports the day until the result is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
     const { service, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...changes };
@@ -88,26 +89,23 @@ export class DayDownloader {
       openOutput: () => openSpoolOutput(spool),
     });
     this.#exports += answer.exports;
-    if (answer.kind === 'checked') service.learnFromScan(answer.scan);
-    return answer;
+    if (answer.kind !== 'checked') return answer;
+    service.learnFromScan(answer.scan);
+    return { kind: 'file', file: fileOfBody(answer) };
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
-  async #proveEndDay(): Promise<SpooledAnswer> {
-    const { service, logger, settings } = this.#deps;
-    const day = this.#day;
-    const { answer, includesEnd } = await proveEndDay(day, this.#export, settings);
-    if (includesEnd === undefined) return answer;
-    service.setIncludesEnd(includesEnd);
-    const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
-    logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
-    return answer;
+  async #proveEndDay(): Promise<ExportResult> {
+    const { service, settings } = this.#deps;
+    const { result, includesEnd } = await proveEndDay(this.#day, this.#export, settings);
+    if (includesEnd !== undefined) service.learnFromProof(this.#day, includesEnd);
+    return result;
   }
 
   /**
-   * What an answer means for the day.
+   * What the result of an export means for the day.
    *
-   *   answer                     a day that is over                       a day that is not over
+   *   result                     a day that is over                       a day that is not over
    *   a file                     its rows                                 its rows
    *   empty                      no rows, if it comes twice and none are  left to the next run
    *                              stored under the same filters; or failed
@@ -117,24 +115,24 @@ export class DayDownloader {
    *   config, invalid            ends the run                             left to the next run
    *   retry                      failed                                   left to the next run
    */
-  async #resultOf(answer: SpooledAnswer): Promise<DayResult> {
+  async #resultOf(result: ExportResult): Promise<DayResult> {
     const day = this.#day;
-    if (answer.kind === 'checked') return this.#downloaded([answer]);
-    if (!this.#isOver) return this.#failed(downloadError(day, answer));
-    switch (answer.kind) {
+    if (result.kind === 'file') return this.#downloaded([result.file]);
+    if (!this.#isOver) return this.#failed(downloadError(day, result));
+    switch (result.kind) {
       case 'empty':
-        return this.#confirmEmpty(answer);
+        return this.#confirmEmpty(result);
       case 'retry_or_split':
         return this.#inParts();
       case 'gone':
         return { kind: 'gone', day };
       case 'unsupported':
-        return this.#failed(unsupportedError(day, answer));
+        return this.#failed(unsupportedError(day, result));
       case 'config':
       case 'invalid':
-        throw downloadError(day, answer);
+        throw downloadError(day, result);
       default:
-        return this.#failed(downloadError(day, answer));
+        return this.#failed(downloadError(day, result));
     }
   }
 
@@ -150,7 +148,7 @@ export class DayDownloader {
     const rows = this.#storedRows;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
-    if (rows === 0) return { ...this.#downloaded([]), emptyAnswer: answer };
+    if (rows === 0) return { ...this.#downloaded([]), kind: 'empty', answer };
     return fail(
       `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
     );
@@ -202,9 +200,9 @@ export class DayDownloader {
     return receipt.to_date === this.#toDate ? receipt.rows : (receipt.rows_stored ?? 0);
   }
 
-  #downloaded(bodies: readonly SpooledBody[]): DownloadedDay {
+  #downloaded(files: readonly CheckedFile[]): DownloadedDay {
     const { fingerprints, clock } = this.#deps;
-    const checkedDay = checkedDayOf(bodies, {
+    const checkedDay = checkedDayOf(files, {
       day: this.#day,
       to_date: this.#toDate,
       requestedAt: this.#requestedAt,

@@ -6,7 +6,7 @@ import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
-import { DayDownloader, type DayResult, type DownloadDeps } from './day-download.ts';
+import { DayDownloader, type DayResult, type DownloadDeps, type EmptyDay } from './day-download.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOF_DAYS = 7;
@@ -50,8 +50,17 @@ export class DownloadQueue {
       this.#deps.signal.throwIfAborted();
       this.#startedDownloads.delete(day);
       this.#startFrom(i + 1);
-      yield dayResult;
+      yield dayResult.kind === 'empty' ? this.#withoutRows(dayResult) : dayResult;
     }
+  }
+
+  /** A day without data, as one without rows if the service exports other days. Else nothing is stored of it. */
+  #withoutRows(emptyDay: EmptyDay): DayResult {
+    const { day, checkedDay, answer } = emptyDay;
+    const { service, logger } = this.#deps;
+    if (!service.hasExportedDay) return emptyDay;
+    logger.warn('day.empty_answer', `${day}: ${answer.clause}, twice. It counts as a day without rows.`, { day });
+    return { kind: 'downloaded', day, checkedDay };
   }
 
   /**
@@ -75,8 +84,8 @@ export class DownloadQueue {
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
       const dayResult = await this.#resultAlone(day);
-      if (dayResult.kind !== 'downloaded' || dayResult.emptyAnswer === undefined) return;
-      codes.add(dayResult.emptyAnswer.code);
+      if (dayResult.kind !== 'empty') return;
+      codes.add(dayResult.answer.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND))
       throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);

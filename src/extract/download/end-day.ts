@@ -1,19 +1,19 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
-import { rowCount } from '../checked-day.ts';
+import { receivedRows } from '../checked-day.ts';
 import { type ExportSettings, keepsColumn } from '../export-settings.ts';
-import type { SendExport, SpooledAnswer } from '../spool.ts';
+import { type ExportResult, removeFiles, type SendExport } from '../spool.ts';
 
 const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
-/** The answers that another `to_date` may change. */
-const MAY_DEPEND_ON_END = new Set<SpooledAnswer['kind']>(['checked', 'empty', 'invalid', 'retry_or_split']);
+/** The results that another `to_date` may change. */
+const MAY_DEPEND_ON_END = new Set<ExportResult['kind']>(['file', 'empty', 'invalid', 'retry_or_split']);
 
 /**
- * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
+ * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the result for D
  * under the rule that holds then. Rows prove it only if they have every column by which the service may select.
  *
  *   [D,D] spans an hour                                                       the end is included
@@ -24,28 +24,27 @@ export async function proveEndDay(
   day: Day,
   sendExport: SendExport,
   settings: ExportSettings,
-): Promise<{ readonly answer: SpooledAnswer; readonly includesEnd: boolean | undefined }> {
+): Promise<{ readonly result: ExportResult; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
-  const answerOfDay = await sendExport({ to: day });
-  if (!MAY_DEPEND_ON_END.has(answerOfDay.kind)) return { answer: answerOfDay, includesEnd: undefined };
+  const dayAlone = await sendExport({ to: day });
+  if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return { result: dayAlone, includesEnd: undefined };
   const canProve = keepsColumn(EVENT_DATETIME, settings);
-  if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
-    return { answer: answerOfDay, includesEnd: true };
-  }
-  const answerWithNext = await sendExport({ to: next });
+  if (dayAlone.kind === 'file' && canProve && spansAnHour(dayAlone.file.columns))
+    return { result: dayAlone, includesEnd: true };
+  const bothDays = await sendExport({ to: next });
   let includesEnd: false | undefined;
-  if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
+  if (hasNoRows(dayAlone) && bothDays.kind === 'file' && receivedRows(bothDays.file) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
     if (hasNoRows(nextAlone)) includesEnd = false;
-    if (nextAlone.kind === 'checked') await nextAlone.output.discard();
+    if (nextAlone.kind === 'file') await removeFiles([nextAlone.file]);
   }
-  if (answerOfDay.kind === 'checked') await answerOfDay.output.discard();
-  return { answer: answerWithNext, includesEnd };
+  if (dayAlone.kind === 'file') await removeFiles([dayAlone.file]);
+  return { result: bothDays, includesEnd };
 }
 
-/** True for an answer without any row; false for another failure. */
-const hasNoRows = (answer: SpooledAnswer): boolean =>
-  answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.kind === 'empty';
+/** True for an export without any row; false for another failure. */
+const hasNoRows = (result: ExportResult): boolean =>
+  result.kind === 'file' ? receivedRows(result.file) === 0 : result.kind === 'empty';
 
 /**
  * True if at least one datetime system column has values, and each that has some spans an hour. One column is not

@@ -1,8 +1,9 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, NoData } from '../../service/export/export-service.ts';
+import type { CheckedFile } from '../checked-day.ts';
 import { filtersAnything } from '../export-settings.ts';
-import type { SendExport, SpooledBody } from '../spool.ts';
+import { removeFiles, type SendExport } from '../spool.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -34,25 +35,25 @@ export async function exportParts(
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
   sendExport: SendExport,
-): Promise<readonly SpooledBody[] | UserError> {
+): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
-  const bodies: SpooledBody[] = [];
+  const files: CheckedFile[] = [];
   const acceptedNames: string[] = [];
   let lastWithoutRows: NoData | undefined;
   // One answer without data proves nothing, least of all from a service that could not export the day.
   const exportPart: SendExport = async (changes) => {
-    const answer = await sendExport(changes);
-    return answer.kind === 'empty' ? sendExport(changes) : answer;
+    const part = await sendExport(changes);
+    return part.kind === 'empty' ? sendExport(changes) : part;
   };
-  const fail = async (which: string, answer: NoData) => {
-    for (const { output } of bodies) await output.discard();
-    return tooLargeError(day, which, answer);
+  const fail = async (which: string, noData: NoData) => {
+    await removeFiles(files);
+    return tooLargeError(day, which, noData);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await exportPart({ events: [name], eventsCondition: 'include' });
-    if (part.kind === 'checked') bodies.push(part);
+    if (part.kind === 'file') files.push(part.file);
     // A service that checks the names of a filter refuses one that has no event.
     else if (part.kind === 'empty' || part.kind === 'invalid') lastWithoutRows = part;
     else return fail(`named ${name}`, part);
@@ -62,13 +63,13 @@ export async function exportParts(
     const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
     const condition = excludedNames.length > 0 ? 'exclude' : 'all';
     const others = await exportPart({ events: excludedNames, eventsCondition: condition });
-    if (others.kind === 'checked') bodies.push(others);
+    if (others.kind === 'file') files.push(others.file);
     else if (others.kind === 'empty') lastWithoutRows = others;
     else return fail(`other than the ${excludedNames.length} known`, others);
   }
   // A day that is too large has rows: parts without any file say nothing about it.
   const which = userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name';
-  return lastWithoutRows !== undefined && bodies.length === 0 ? fail(which, lastWithoutRows) : bodies;
+  return lastWithoutRows !== undefined && files.length === 0 ? fail(which, lastWithoutRows) : files;
 }
 
 function tooLargeError(day: Day, which: string, { clause }: NoData): UserError {

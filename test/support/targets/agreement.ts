@@ -45,7 +45,7 @@ export class AgreementFixture extends Place {
     const path = join(this.dir, `export-${++this.#exports}.csv`);
     writeFileSync(path, written);
     const day = addDays('2026-01-01', this.#exports);
-    return { ...this.ofCsv(day, [], { rows: result.rows }), files: [{ path, ...result }] };
+    return { ...this.ofCsv(day, [], { rows: result.rows }), files: [{ path, bytes: body.length, sha256: '', ...result }] };
   }
 
   /** The rows of a table after these days, by the header of the first. */

@@ -123,6 +123,6 @@ export class Days {
     const { result, written } = scanIn(scanner, Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#made}.csv`);
     writeFileSync(path, written);
-    return { path, ...result };
+    return { path, bytes: written.length, sha256: '', ...result };
   }
 }

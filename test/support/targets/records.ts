@@ -49,7 +49,7 @@ export class RecordFixture {
     const { result, written } = scanIn(new Scanner({ timezone, needsEventColumns: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    return { path, ...result };
+    return { path, bytes: written.length, sha256: '', ...result };
   }
 
   async write(

@@ -39,8 +39,9 @@ describe('batches', () => {
   });
 
   it.each([
-    ['rows', { rows: 9, bytes: 1e9, waitMs: 10_000 }],
-    ['bytes', { rows: 1e9, bytes: 1_500, waitMs: 10_000 }],
+    ['days', { days: 3, rows: 1e9, bytes: 1e9, waitMs: 10_000 }],
+    ['rows', { days: 1e9, rows: 9, bytes: 1e9, waitMs: 10_000 }],
+    ['bytes', { days: 1e9, rows: 1e9, bytes: 1_500, waitMs: 10_000 }],
   ])('end with the day that reaches the most %s', async (_, limits) => {
     await start();
     const sizes: number[] = [];
@@ -78,8 +79,8 @@ describe('batches', () => {
     fixture.close();
     await start({ format: { final_newline: false } });
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    const one = { rows: 0, bytes: 0, waitMs: 0 };
-    for await (const batch of new Extraction(plan, fixture.deps()).batches(one)) await fixture.target.commit(batch);
+    const limits = { days: 1, rows: 1e9, bytes: 1e9, waitMs: 10_000 };
+    for await (const batch of new Extraction(plan, fixture.deps()).batches(limits)) await fixture.target.commit(batch);
     expect(fixture.target.state).toEqual(together.state);
     expect(fixture.target.ids()).toEqual(together.ids());
   });
