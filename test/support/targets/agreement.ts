@@ -42,10 +42,10 @@ export class AgreementFixture extends Place {
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): CheckedDay {
     const scanner = new Scanner({ timezone, needsEventColumns: false, gatheredBytes: 1 });
     const { result, written } = scanIn(scanner, body, cuts);
-    const path = join(this.dir, `export-${++this.#exports}.csv`);
-    writeFileSync(path, written);
+    const file = { path: join(this.dir, `export-${++this.#exports}.csv`), bytes: body.length, sha256: '', ...result };
+    writeFileSync(file.path, written);
     const day = addDays('2026-01-01', this.#exports);
-    return { ...this.ofCsv(day, [], { rows: result.rows }), files: [{ path, bytes: body.length, sha256: '', ...result }] };
+    return { ...this.ofCsv(day, [], { rows: result.rows }), files: [file] };
   }
 
   /** The rows of a table after these days, by the header of the first. */
