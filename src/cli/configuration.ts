@@ -10,8 +10,8 @@ import { parsePart, requireObject, unknownKeysOf } from '../config/parse.ts';
 import { isWrong, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import type { ConfigWith, RequiredKey } from '../config/values.ts';
+import { readJsonFile } from '../fs/json-file.ts';
 import { isAddress } from '../fs/local-path.ts';
-import { readJsonFile } from '../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 

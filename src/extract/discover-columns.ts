@@ -13,7 +13,7 @@ import {
 } from '../cells/csv/header.ts';
 import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { readJsonFile } from '../fs/named-file.ts';
+import { readJsonFile } from '../fs/json-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/export-header.ts';
 import { lastDayBegunEverywhere, lastDayOver, oldestExportedDay } from './calendar.ts';

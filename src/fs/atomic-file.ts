@@ -3,13 +3,14 @@
 //   what survives a crash        `atomic-file.ts` replaces files, `folders.ts` makes folders
 //   what others do meanwhile     `lock.ts` admits one process, by its `process-identity.ts`; `run-folder.ts`
 //   who may read and write       `permissions.ts`
-//   what a user has named        `local-path.ts`, `named-file.ts`, `output-stream.ts`
+//   what a user has named        `local-path.ts`, `named-file.ts`, `json-file.ts`, `output-stream.ts`
 //   what a failure is called     `disk-failure.ts`
 
 import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf, hasCode, undefinedIfAbsent } from '../base/errors.ts';
+import { codeOf, configError, hasCode, undefinedIfAbsent } from '../base/errors.ts';
 import { syncFolder } from './folders.ts';
 import { giveToFolderOwner, PRIVATE_FILE_MODE, setMode } from './permissions.ts';
 
@@ -69,6 +70,19 @@ export async function replaceFileFrom(path: string, finished: string): Promise<v
   await rename(finished, path);
   await syncFolder(dirname(path));
 }
+
+/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
+export function checkNotMounted(path: string): void {
+  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
+  const mountPoints = mounts.split('\n').map((line) => unescaped(line.split(' ')[4] ?? ''));
+  if (!mountPoints.includes(realpathSync(path))) return;
+  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
+  throw configError(message, { where: { file: path } });
+}
+
+/** A mount point without the octal escapes of its spaces. */
+const unescaped = (point: string): string =>
+  point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
 
 /**
  * Creates a file from a finished one, as `replaceFileFrom`; false if a file of that name exists. `mayRename`: works

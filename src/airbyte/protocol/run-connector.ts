@@ -6,7 +6,7 @@ import { isObject } from '../../base/json.ts';
 import { createLogger } from '../../base/log.ts';
 import { Stopped } from '../../base/process.ts';
 import { Redactor, Secret } from '../../base/secrets.ts';
-import { readJsonFile } from '../../fs/named-file.ts';
+import { readJsonFile } from '../../fs/json-file.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './catalog-and-states.ts';
 import type { Connector, VerbContext } from './connector.ts';
 import { connectionStatusMessage, errorTraceMessage } from './messages.ts';

@@ -1,5 +1,5 @@
 import { onAbort } from '../../base/abort.ts';
-import { readJsonFile } from '../../fs/named-file.ts';
+import { readJsonFile } from '../../fs/json-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { defineCommand, numberOption, textOption, withDefault } from '../command.ts';
 

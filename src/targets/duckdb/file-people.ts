@@ -7,7 +7,7 @@ import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import { checkNotMounted } from '../../fs/named-file.ts';
+import { checkNotMounted } from '../../fs/atomic-file.ts';
 import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
