@@ -3,30 +3,34 @@ import { Stopped } from '../base/process.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import type { Context } from './context.ts';
 
-interface Failure {
+/** What is told of an error that ended a command. */
+export interface Failure {
+  readonly thrown: unknown;
   readonly exit: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. Without secrets. */
-  readonly error: string;
+  readonly sentence: string;
   log(): void;
 }
 
 export function failureOf(thrown: unknown, { signal, redactor, logger }: Context): Failure {
   const error = diskErrorByItsPath(thrown);
+  const failure = (exit: ExitCode, message: string, log: () => void): Failure => {
+    return { thrown, exit, sentence: redactor.mask(message), log };
+  };
   if (error instanceof Stopped || signal.aborted) {
     const reason: unknown = signal.reason ?? error;
     const message = `${messageOf(reason)}. Run the same command again.`;
-    return { exit: stopExit(reason), error: redactor.mask(message), log: () => logger.warn('run.stopped', message) };
+    return failure(stopExit(reason), message, () => logger.warn('run.stopped', message));
   }
   if (error instanceof UserError) {
     const message = messageIn(error);
-    const log = () => {
+    return failure(error.exitCode, message, () => {
       logger.error('run.failed', message, { kind: error.kind, ...error.where });
       if (error.detail !== error.message) logger.debug('run.failed.detail', error.detail);
-    };
-    return { exit: error.exitCode, error: redactor.mask(message), log };
+    });
   }
   const message = `a defect of dfinery-elt, please report it: ${defectText(error)}`;
-  return { exit: EXIT.failed, error: redactor.mask(message), log: () => logger.error('run.defect', message) };
+  return failure(EXIT.failed, message, () => logger.error('run.defect', message));
 }
 
 /** The process ends by the signal itself, which a shell shows as this code. */

@@ -94,8 +94,8 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
 export async function sync(options: SyncOptions): Promise<Summary> {
   const { place, config, context } = inputsOf('sync', options, TARGETS);
   const input = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
-  const { summary, error } = await runSync(input, context);
-  if (error !== undefined) throw error;
+  const { summary, failure } = await runSync(input, context);
+  if (failure !== undefined) throw failure.thrown;
   return summary;
 }
 

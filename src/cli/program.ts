@@ -61,7 +61,7 @@ async function runCommand({ command, problem, values }: CommandLine, system: Sys
     if (problem !== undefined || command === undefined) throw problem;
     outcome = await command.run(values, context);
   } catch (thrown) {
-    const { exit, error, log } = failureOf(thrown, context);
+    const { exit, sentence: error, log } = failureOf(thrown, context);
     log();
     outcome = { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
   }

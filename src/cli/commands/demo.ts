@@ -55,8 +55,8 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
     const { service_id, export_token } = simulator.scenario;
     const service = { base_url: simulator.url, service_id, export_token };
     const config = readConfiguration({ ...service, start_date, on_gap: 'warn', user_profiles: true }, context);
-    const { summary, error } = await runSync({ place, config, daySelection: {} }, context);
-    if (error !== undefined) throw error;
+    const { summary, failure } = await runSync({ place, config, daySelection: {} }, context);
+    if (failure !== undefined) throw failure.thrown;
     return summary;
   } finally {
     await simulator.close();

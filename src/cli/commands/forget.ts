@@ -160,7 +160,7 @@ function erasureResult(erased: ErasureResult, hasPlaces: boolean, context: Conte
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
   if (failure !== undefined) {
-    const { exit, error, log } = failureOf(failure, context);
+    const { exit, sentence: error, log } = failureOf(failure, context);
     log();
     return { result: { ...report, exit, error }, lines, exit };
   }

@@ -33,8 +33,8 @@ export const command = defineCommand({
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(openOptions(place, config, context));
     const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, file, day, planConfig, context), context);
-    const { summary, error } = await withRunRecord(sink, load, context);
-    if (error !== undefined) throw error;
+    const { summary, failure } = await withRunRecord(sink, load, context);
+    if (failure !== undefined) throw failure.thrown;
     const { rows, days_changed, next_from_date: cursor } = summary;
     const line = `${formatCount(rows, 'row')} of ${day} ${rows === 1 ? 'is' : 'are'} in ${address}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
     const result = { v: 1, target: target.name, place: address, file, day, rows, cursor, days_changed };

@@ -4,7 +4,6 @@ import { Secret } from '../../base/secrets.ts';
 import { isStdout, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, durationOption, flagOption, textOption } from '../command.ts';
 import type { Context } from '../context.ts';
-import { failureOf } from '../failure.ts';
 import { placeAndConfig } from '../places.ts';
 import { notify } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
@@ -27,10 +26,10 @@ export const command = defineCommand({
     if (values.dryRun) return await planSync({ place, config, daySelection: values }, context);
     const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
     const input = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
-    const { summary, error } = await runSync(input, context);
+    const { summary, failure } = await runSync(input, context);
     const hasStored = summary.days > 0 || summary.profiles !== null;
-    if (error === undefined || hasStored) context.logger.info('run.summary', describeSummary(summary, place));
-    if (error !== undefined) failureOf(error, context).log();
+    if (failure === undefined || hasStored) context.logger.info('run.summary', describeSummary(summary, place));
+    failure?.log();
     await notify(summary, input, notifyUrl, context);
     return { result: summary, lines: [], exit: summary.exit, isStdoutTaken: isStdout(place) };
   },

@@ -1,6 +1,6 @@
 // This folder: the run behind `sync` with its plan, its record, its summary and its notification.
 
-import { messageOf } from '../../base/errors.ts';
+import { EXIT, messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
 import { readPinnedTypes } from '../../extract/discover-columns.ts';
@@ -11,7 +11,7 @@ import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
 import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { failureOf } from '../failure.ts';
+import { type Failure, failureOf } from '../failure.ts';
 import { openOptions } from '../places.ts';
 import { progressOf, withProgress } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
@@ -31,19 +31,22 @@ export interface SyncInput {
 /** What a run came to: what is done, and what ended it early, if anything did. */
 export interface RunOutcome {
   readonly summary: Summary;
-  readonly error?: unknown;
+  readonly failure?: Failure | undefined;
 }
 
-/** Opens a place, plans, and exports into it. The place records the run. */
+/** Opens a place, plans, and exports into it. The place records the run, and the summary tells of a failure, too. */
 export async function runSync(input: SyncInput, context: Context): Promise<RunOutcome> {
+  const { summary, failure } = await openAndExport(input, context).catch(nothingDone(context));
+  if (failure === undefined) return { summary };
+  const { exit, sentence: error } = failure;
+  return { summary: { ...summary, exit, error }, failure };
+}
+
+async function openAndExport(input: SyncInput, context: Context): Promise<RunOutcome> {
   const { place, schemaFile } = input;
-  try {
-    const config = requireKeys(input.config, ...EXPORT_KEYS);
-    const sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(schemaFile)));
-    return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
-  } catch (error) {
-    return withErrorInSummary({ summary: EMPTY_SUMMARY, error }, context);
-  }
+  const config = requireKeys(input.config, ...EXPORT_KEYS);
+  const sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(schemaFile)));
+  return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
 }
 
 async function exportInto(
@@ -64,14 +67,14 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  let error: unknown;
+  let failure: Failure | undefined;
   try {
     await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
-  } catch (thrown) {
-    error = thrown;
+  } catch (error) {
+    failure = failureOf(error, context);
   }
   const [seconds, keepsCursor] = [(clock.now() - began) / 1_000, sink.kind === 'stateful'];
-  return { summary: summaryOf(plan, load.counts, { seconds, keepsCursor }), error };
+  return { summary: summaryOf(plan, load.counts, { seconds, keepsCursor }), failure };
 }
 
 /**
@@ -85,24 +88,23 @@ export async function withRunRecord(
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
   const began = clock.now();
-  const workOutcome = await work(began).catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
-  const outcome = withErrorInSummary(workOutcome, context);
-  const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
+  const { summary, failure } = await work(began).catch(nothingDone(context));
+  const { rows, days, exports, bytes } = summary;
   const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
-  const record = { ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes };
+  const ending = { exitCode: failure?.exit ?? EXIT.done, cause: failure?.sentence ?? null };
+  const record = { ...span, ...ending, version: VERSION, rows, days, exports, bytes };
   const recordError: unknown = await sink.recordRun(record).catch((error: unknown) => error);
-  if (recordError !== undefined && outcome.error !== undefined)
+  if (recordError !== undefined && failure !== undefined)
     logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
   // What is committed and recorded stays, whatever becomes of the lock.
   await sink.close().catch((closeError: unknown) => {
     logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
   });
-  return outcome.error === undefined ? withErrorInSummary({ ...outcome, error: recordError }, context) : outcome;
+  if (failure !== undefined || recordError === undefined) return { summary, failure };
+  return { summary, failure: failureOf(recordError, context) };
 }
 
-/** The same outcome, whose summary tells of the error, too. */
-function withErrorInSummary({ summary, error }: RunOutcome, context: Context): RunOutcome {
-  if (error === undefined) return { summary };
-  const { exit, error: sentence } = failureOf(error, context);
-  return { summary: { ...summary, exit, error: sentence }, error };
-}
+/** The outcome of a run that failed before it had done anything. */
+const nothingDone =
+  (context: Context) =>
+  (error: unknown): RunOutcome => ({ summary: EMPTY_SUMMARY, failure: failureOf(error, context) });

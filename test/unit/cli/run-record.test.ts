@@ -14,17 +14,17 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const context = contextOf(SYSTEM, () => {}, 'info');
-  expect(await withRunRecord(sink, goodRun, context)).toMatchObject({ error: full });
+  expect(await withRunRecord(sink, goodRun, context)).toMatchObject({ failure: { thrown: full } });
   const error = configError('The token is wrong.');
-  expect(await withRunRecord(sink, () => Promise.reject(error), context)).toMatchObject({ error });
+  expect(await withRunRecord(sink, () => Promise.reject(error), context)).toMatchObject({ failure: { thrown: error } });
 });
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
   const logLines: string[] = [];
   const context = contextOf(SYSTEM, ({ message }) => logLines.push(message), 'info');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
-  const { summary, error } = await withRunRecord(sink, goodRun, context);
-  expect([summary, error]).toEqual([EMPTY_SUMMARY, undefined]);
+  const { summary, failure } = await withRunRecord(sink, goodRun, context);
+  expect([summary, failure]).toEqual([EMPTY_SUMMARY, undefined]);
   expect(logLines).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
 });
 
