@@ -53,38 +53,41 @@ export class HttpAnswer {
       // A whole answer on a sound connection has no error of its own: this one is its reader's.
       const isReadersError = this.#connectionError === undefined && stream.complete;
       if (waitLimit?.signal.aborted || isReadersError) throw error;
-      // `#checkEnd` throws the connection's own error, or says what is missing.
+      // `endProblem` tells the connection's own error, or what is missing.
       isCut = true;
     } finally {
       await chunks.return?.();
     }
-    await this.#checkEnd(received, isCut || !stream.complete);
-  }
-
-  /**
-   * Throws unless a body of so many bytes is whole. `isCut`: it ended before Node saw its end.
-   *
-   *   body                    cut                                a reset behind its last byte
-   *   up to a close           the error, or ConnectionClosed     the error, although Node takes it for complete
-   *   chunked                 the error, or ConnectionClosed     whole
-   *   of a declared length    the error; WrongBody if too short  whole; WrongBody if more bytes came
-   */
-  async #checkEnd(received: number, isCut: boolean): Promise<void> {
-    const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
-    if (length === undefined) {
-      const isReset = encoding === undefined && this.#connectionError !== undefined;
-      if (isCut || isReset) throw this.#connectionError ?? new ConnectionClosed('the connection was closed early');
-      return;
-    }
-    const declared = Number(length);
-    for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#connectionError === undefined; turn++)
+    // Node reports only after some turns what follows the declared bytes.
+    const isDeclaredEnd = received === Number(this.headers['content-length']);
+    for (let turn = 0; turn < TURNS_TO_END && isDeclaredEnd && this.#connectionError === undefined; turn++)
       await nextTurn();
-    const error = this.#connectionError;
-    if (error !== undefined && isCut) throw error;
-    // Node's parser fails where bytes follow behind a declared length.
-    const isLonger = codeOf(error)?.startsWith('HPE_') === true;
-    if (!isLonger && received === declared) return;
-    const sent = isLonger ? 'more' : received;
-    throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
+    const problem = endProblem(this.headers, received, isCut || !stream.complete, this.#connectionError);
+    if (problem !== undefined) throw problem;
   }
+}
+
+/**
+ * Why a body is not whole; undefined for one that is. `isCut`: it ended before Node saw its end.
+ *
+ *   body                    cut                                a reset behind its last byte
+ *   up to a close           the error, or ConnectionClosed     the error, although Node takes it for complete
+ *   chunked                 the error, or ConnectionClosed     whole
+ *   of a declared length    the error; WrongBody if too short  whole; WrongBody if more bytes came
+ */
+function endProblem(
+  { 'content-length': length, 'transfer-encoding': encoding }: IncomingHttpHeaders,
+  received: number,
+  isCut: boolean,
+  connectionError: Error | undefined,
+): Error | undefined {
+  if (length === undefined) {
+    const isReset = encoding === undefined && connectionError !== undefined;
+    return isCut || isReset ? (connectionError ?? new ConnectionClosed('the connection was closed early')) : undefined;
+  }
+  if (isCut && connectionError !== undefined) return connectionError;
+  // Node's parser fails where bytes follow behind a declared length.
+  const isLonger = codeOf(connectionError)?.startsWith('HPE_') === true;
+  if (received === Number(length) && !isLonger) return undefined;
+  return new WrongBody('length', `declared ${length} bytes of an answer and sent ${isLonger ? 'more' : received}`);
 }

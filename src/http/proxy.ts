@@ -68,6 +68,9 @@ export class ProxyError extends Error {
 /** The host of an address as Node connects to it: IPv6 has brackets in a URL alone. */
 export const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
+/** Longest time (ms) in which a proxy opens a tunnel. */
+const MAX_PROXY_TIMEOUT_MS = 9_000;
+
 type SocketCallback = (error: Error | null, socket?: Duplex) => void;
 
 /**
@@ -78,11 +81,11 @@ export class ProxyAgent extends Agent {
   readonly #env: Env;
   readonly #proxyTimeoutMs: number;
 
-  /** `proxyTimeoutMs`: less than the client waits for a connection, so that the failure names the proxy. */
-  constructor(env: Env, options: AgentOptions, proxyTimeoutMs = 9_000) {
+  /** `connectTimeoutMs`: how long the client waits for a connection. A silent proxy fails before, and is named. */
+  constructor(env: Env, options: AgentOptions, connectTimeoutMs: number) {
     super(options);
     this.#env = env;
-    this.#proxyTimeoutMs = proxyTimeoutMs;
+    this.#proxyTimeoutMs = Math.min(MAX_PROXY_TIMEOUT_MS, connectTimeoutMs * 0.9);
   }
 
   /** Throws a configuration failure for a proxy that cannot be used: then the request is not sent. */

@@ -38,25 +38,25 @@ const TURNS_TO_CLOSE = 3;
  * also takes a reset for a clean end of a body without a length. undici 8 needs Node 22.
  */
 export class Transport {
-  readonly #options: TransportOptions;
+  readonly #clock: Clock;
+  readonly #connectTimeoutMs: number;
   readonly #base: URL;
   readonly #requests = new Set<ClientRequest>();
   readonly #establishedSockets = new WeakSet<Socket>();
   readonly #agent: HttpAgent;
 
   constructor(options: TransportOptions) {
-    const { baseUrl, env, keptConnections, connectTimeoutMs } = options;
-    this.#options = options;
+    const { baseUrl, env, clock, keptConnections, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+    this.#clock = clock;
+    this.#connectTimeoutMs = connectTimeoutMs;
     this.#base = new URL(baseUrl);
     const keepAlive = keptConnections > 0;
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
     // NODE_TLS_REJECT_UNAUTHORIZED has no effect here; NODE_EXTRA_CA_CERTS names further authorities.
     const agentOptions = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
-    // The failure of a silent proxy must come first, since it names it.
-    const proxyTimeoutMs = connectTimeoutMs && connectTimeoutMs * 0.8;
     this.#agent =
       this.#base.protocol === 'https:'
-        ? new ProxyAgent(env, agentOptions, proxyTimeoutMs)
+        ? new ProxyAgent(env, agentOptions, connectTimeoutMs)
         : new HttpAgent(agentOptions);
   }
 
@@ -104,9 +104,8 @@ export class Transport {
 
   /** Destroys a request that has no connection in time, until the returned function is called. */
   #limitConnecting(request: ClientRequest): () => void {
-    const { clock, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
     const timeoutError = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
-    const stopTimer = clock.after(connectTimeoutMs, () => request.destroy(timeoutError));
+    const stopTimer = this.#clock.after(this.#connectTimeoutMs, () => request.destroy(timeoutError));
     request.once('socket', (socket) => {
       // Node's `reusedSocket` is false for a request that waited for its connection.
       if (this.#establishedSockets.has(socket)) return stopTimer();

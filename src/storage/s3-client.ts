@@ -51,7 +51,11 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
       connectionTimeout: CONNECT_MS,
       // Bytes that come keep a request alive, however long it takes.
       socketTimeout: idleMs,
-      httpsAgent: new ProxyAgent(env, { keepAlive: true, ...(bundle !== undefined && { ca: certificates(bundle) }) }),
+      httpsAgent: new ProxyAgent(
+        env,
+        { keepAlive: true, ...(bundle !== undefined && { ca: certificates(bundle) }) },
+        CONNECT_MS,
+      ),
     },
     ...(endpoint !== undefined && {
       endpoint,

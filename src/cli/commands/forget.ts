@@ -27,7 +27,7 @@ import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
 import { withElapsedTime } from '../progress.ts';
-import { writePage } from '../report/html.ts';
+import { writePage } from '../report/page.ts';
 import { proofPage } from '../report/proof-page.ts';
 
 /** As in schemas/destination-config.json. */

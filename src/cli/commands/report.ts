@@ -5,7 +5,7 @@ import { defineCommand, required, textOption } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { placeAndConfig } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
-import { writePage } from '../report/html.ts';
+import { writePage } from '../report/page.ts';
 import { reportPage } from '../report/report-page.ts';
 
 export const command = defineCommand({

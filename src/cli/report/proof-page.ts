@@ -3,7 +3,8 @@ import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
 import { answerText, countsSentence, refusedText, removalSentence } from '../../erasure/ledger/proof-text.ts';
 import { minuteText } from '../text-layout.ts';
-import { Html, html, pageOf } from './html.ts';
+import { Html, html } from './html.ts';
+import { pageOf } from './page.ts';
 
 /** For paper: black on white, A4, no script, no request. */
 const PROOF_STYLE = new Html(`

@@ -9,7 +9,8 @@ import type { PlaceReport } from '../../targets/contract.ts';
 import { minuteText, percent, timeText } from '../text-layout.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventsSection } from './events-chart.ts';
-import { type Html, html, htmlTable, pageOf } from './html.ts';
+import { type Html, html, htmlTable } from './html.ts';
+import { pageOf } from './page.ts';
 import { REPORT_STYLE } from './report-style.ts';
 
 /** Maximum number of runs, and of column changes, that the page shows: the latest ones. */

@@ -37,7 +37,7 @@ describe('through a proxy', () => {
   it('reports options of which no TLS connection can be made', async () => {
     const server = await serve(() => whole(200, 'a\n'));
     const proxy = await openProxy(200, server.port);
-    const agent = new ProxyAgent({ HTTPS_PROXY: proxy.url }, {});
+    const agent = new ProxyAgent({ HTTPS_PROXY: proxy.url }, {}, 10_000);
     const options = { host: 'api.example', port: 443, ciphers: 'no such cipher' };
     const error = await new Promise((resolve) => {
       agent.createConnection(options, resolve);
