@@ -1,13 +1,13 @@
 // This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
 // `download/` exports days until there is a checked answer to each. This file delivers them in batches.
-// `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
+// `day-results.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
 // service with what its answers have shown. `extract-deps.ts` says what goes in, `checked-day.ts` what comes out;
 // `export-settings.ts` says what is requested. `spool.ts` has the files on disk. `profile-snapshot.ts` loads user
 // profiles. `calendar.ts` says which days are over and still exported, `plausibility.ts` which have too few rows.
 // `day-from-file.ts` checks a day that comes from a file. `discover-columns.ts` finds the types of columns.
 
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
-import { DaysOutcome } from './days-outcome.ts';
+import { DayResults } from './day-results.ts';
 import { DownloadQueue } from './download/download-queue.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -26,12 +26,12 @@ export interface DayBatch {
 
 /** A plan that is executed. */
 export class Extraction {
-  readonly outcome: DaysOutcome;
+  readonly results: DayResults;
   readonly #plan: Plan;
   readonly #deps: ExtractDeps;
 
   constructor(plan: Plan, deps: ExtractDeps) {
-    this.outcome = new DaysOutcome(plan, deps);
+    this.results = new DayResults(plan, deps);
     this.#plan = plan;
     this.#deps = deps;
   }
@@ -46,23 +46,23 @@ export class Extraction {
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
     try {
       for await (const days of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
-        yield { days, commitInfo: this.outcome.commitInfo() };
+        yield { days, commitInfo: this.results.commitInfo() };
         for (const { files } of days) await removeFiles(files);
       }
     } finally {
       await downloads.close();
     }
-    this.outcome.finish();
+    this.results.finish();
   }
 
   async *#daysToStore(downloads: DownloadQueue): AsyncGenerator<CheckedDay, void, undefined> {
     try {
       for await (const dayResult of downloads.results()) {
-        const checkedDay = this.outcome.add(dayResult);
+        const checkedDay = this.results.add(dayResult);
         if (checkedDay !== undefined) yield checkedDay;
       }
     } catch (error) {
-      this.outcome.logFailures(error);
+      this.results.logFailures(error);
       throw error;
     }
   }

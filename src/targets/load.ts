@@ -3,7 +3,7 @@ import { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import type { DaysOutcome } from '../extract/days-outcome.ts';
+import type { DayResults } from '../extract/day-results.ts';
 import type { ExportSettings } from '../extract/export-settings.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import type { ExtractDeps } from '../extract/extract-deps.ts';
@@ -16,7 +16,7 @@ import type { Sink, StreamSink } from './contract.ts';
 
 /** What a load has brought into a place, and what the service has answered. */
 export interface LoadCounts
-  extends Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>,
+  extends Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
     Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesEnd'> {
   /** The sum of all commits. A column counts as widened if the place had it before, and once, with both types. */
   readonly total: Commit;
@@ -31,7 +31,7 @@ export interface LoadCounts
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
-  #outcome: DaysOutcome | undefined;
+  #results: DayResults | undefined;
   #total = NOTHING_STORED;
   #suppressed = 0;
   #profiles: number | undefined;
@@ -44,7 +44,7 @@ export class Load {
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
     const { answeredExports, receivedBytes, includesEnd } = this.#deps.service;
-    const { gaps = [], openDays = [], implausibleDays = [] } = this.#outcome ?? {};
+    const { gaps = [], openDays = [], implausibleDays = [] } = this.#results ?? {};
     const stored = { total: this.#total, suppressed: this.#suppressed, profiles: this.#profiles, cursor: this.#cursor };
     return { ...stored, answeredExports, receivedBytes, includesEnd, gaps, openDays, implausibleDays };
   }
@@ -59,7 +59,7 @@ export class Load {
     // This module is loaded late: the library and a dry run import this file, and may load nothing.
     const { Extraction } = await import('../extract/extraction.ts');
     const extraction = new Extraction(plan, this.#deps);
-    this.#outcome = extraction.outcome;
+    this.#results = extraction.results;
     if (sink.kind === 'stream') {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);

@@ -1,7 +1,7 @@
 import { type Day, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { Receipt } from '../../extract/checked-day.ts';
-import { DaysOutcome } from '../../extract/days-outcome.ts';
+import { DayResults } from '../../extract/day-results.ts';
 import type { DayResult } from '../../extract/download/day-download.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
@@ -21,14 +21,14 @@ export class EventStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
   readonly #service: ExtractDeps['service'];
-  readonly #outcome: DaysOutcome;
+  readonly #results: DayResults;
   #state: ExportState | undefined;
 
   constructor(output: StreamOutput, plan: StreamPlan, deps: ExtractDeps) {
     this.plan = plan;
     this.output = output;
     this.#service = deps.service;
-    this.#outcome = new DaysOutcome(plan, deps);
+    this.#results = new DayResults(plan, deps);
     this.#state = plan.state;
   }
 
@@ -50,9 +50,9 @@ export class EventStream {
   async accept(result: DayResult): Promise<boolean> {
     try {
       if ('checkedDay' in result && this.plan.keepsDuplicates) this.#requireKnownEnd();
-      const checkedDay = this.#outcome.add(result);
+      const checkedDay = this.#results.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
-      const { failure } = this.#outcome;
+      const { failure } = this.#results;
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
       return checkedDay !== undefined;
     } catch (error) {
@@ -64,8 +64,8 @@ export class EventStream {
   /** Writes the state that goes with the records of a day: an `ExportState` with the receipts of days. */
   async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
-    const state = stateAfter(this.#state, this.#outcome.receipts, this.#outcome.commitInfo());
-    const receipts = [...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1));
+    const state = stateAfter(this.#state, this.#results.receipts, this.#results.commitInfo());
+    const receipts = [...this.#results.receipts].sort(([a], [b]) => (a < b ? -1 : 1));
     // From the cursor on only its receipt says that a day was read: without it the day would be read again.
     const firstKeptDay = earlierOf(state.from_date, receipts.slice(-KEPT_DAYS)[0][0]);
     const days = Object.fromEntries(receipts.filter(([day]) => day >= firstKeptDay));
@@ -82,7 +82,7 @@ export class EventStream {
   async completeAfter(day: Day): Promise<void> {
     if (this.plan.days.at(-1) !== day) return;
     try {
-      this.#outcome.finish();
+      this.#results.finish();
       await this.output.writeStatus('COMPLETE');
     } catch (error) {
       await this.output.fail(error);

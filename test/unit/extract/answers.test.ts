@@ -347,7 +347,7 @@ describe('a day that is not over', () => {
 
   it('is counted as open if the caller named it', async () => {
     await run({}, SETTINGS, { from: '2026-01-20', to: '2026-01-20' });
-    expect(fixture.extraction?.outcome.openDays).toEqual(['2026-01-20']);
+    expect(fixture.extraction?.results.openDays).toEqual(['2026-01-20']);
   });
 });
 
@@ -534,7 +534,7 @@ describe('days that are no longer exported', () => {
     expect(fixture.target.state?.gaps).toHaveLength(10);
     expect(fixture.target.state?.from_date).toBe('2026-03-01');
     await fixture.run(settings);
-    expect(fixture.extraction?.outcome.gaps).toEqual([]);
+    expect(fixture.extraction?.results.gaps).toEqual([]);
     expect(fixture.target.state?.gaps).toHaveLength(10);
   });
 
@@ -593,7 +593,7 @@ describe('an implausible day', () => {
 
   it('is warned about and read again until it is whole', async () => {
     await run({ rows: few }, settings);
-    expect(fixture.extraction?.outcome.implausibleDays).toEqual(['2026-01-18']);
+    expect(fixture.extraction?.results.implausibleDays).toEqual(['2026-01-18']);
     expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-18'] });
     fixture.serve({ rows: usual });
     fixture.clock.time += 24 * HOUR;

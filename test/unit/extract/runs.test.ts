@@ -55,7 +55,7 @@ describe('batches', () => {
     await start({ fault: slow.fault });
     const batches = fixture.batches(SETTINGS);
     const first = batches.next();
-    await until(() => fixture.extraction?.outcome.receipts.size === 2);
+    await until(() => fixture.extraction?.results.receipts.size === 2);
     await turns();
     fixture.clock.pass(10_000);
     const early = await Promise.race([first, turns()]);
@@ -125,7 +125,7 @@ describe('a run', () => {
     await start({ fault: slow.fault });
     const reason = new Error('stopped');
     const running = fixture.run(SETTINGS);
-    await until(() => fixture.extraction?.outcome.receipts.size === 4);
+    await until(() => fixture.extraction?.results.receipts.size === 4);
     fixture.controller.abort(reason);
     await expect(running).rejects.toBe(reason);
     // The days before the slow one were waiting for their batch.

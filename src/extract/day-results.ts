@@ -11,8 +11,8 @@ import type { Plan } from './which-days.ts';
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
 
-/** What the days of one plan come to: warnings, a failure and the next state of a place or stream. */
-export class DaysOutcome {
+/** The results of the days of one plan, and what they come to: warnings, a failure, the next state of a place or stream. */
+export class DayResults {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, ReceiptSummary>;
   /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
