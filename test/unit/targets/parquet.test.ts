@@ -18,6 +18,8 @@ import { compressors } from 'hyparquet-compressors';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { configError } from '../../../src/base/errors.ts';
+import { HashKey } from '../../../src/base/hash-key.ts';
+import { Secret } from '../../../src/base/secrets.ts';
 import { literal } from '../../../src/base/sql.ts';
 import { Engine } from '../../../src/engine/session/engine.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
@@ -388,20 +390,26 @@ describe('a Parquet folder', () => {
     expect((await place.verify()).differences).toEqual([]);
   });
 
-  it('knows which columns a killed run hashed, so that people are found in its rows', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
-    const hashedColumns = { columns: ['member'], key_check: '0123456789abcdef' };
-    const sink = await place.open();
-    await stoppedAfter('rename', fileOf(D2), () =>
-      sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], place.facts(D1, hashedColumns)),
-    );
-    await sink.close();
-    const { receipts, exportState } = (await place.state())?.events ?? {};
-    expect([receipts?.has(D2), exportState?.from_date, exportState?.hashed]).toMatchObject([
-      true,
-      D2,
-      [{}, hashedColumns],
-    ]);
+  it.each([
+    ['the first file', stateFile],
+    ['the cursor', () => fileOf(D2)],
+  ])('knows under which keys columns are hashed once a run with another was killed before %s', async (_, path) => {
+    const [oldKey, newKey] = ['o', 'n'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
+    const commit = async (day: string, key: HashKey) => {
+      const facts = place.facts(D1, { columns: ['member'], key_check: key.checkValue });
+      const { filters } = facts.fingerprints;
+      const sink = await place.open();
+      try {
+        await sink.commit([place.of(day, [{ id: day, member: key.hashOf('m1') }], { filters })], facts);
+      } finally {
+        await sink.close();
+      }
+    };
+    await commit(D1, oldKey);
+    await stoppedAfter('rename', path(), () => commit(D2, newKey));
+    expect((await place.state())?.events.exportState?.from_date).toBe(D2);
+    const found = await (await place.people()).find({ ids: ['m1'], byColumn: 'member', hashKey: newKey });
+    expect(found.warnings).toEqual([expect.stringContaining('under another key')]);
   });
 
   it('counts no day as removed whose last rows a killed purge took', async () => {

@@ -87,7 +87,7 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  *
  *   receipts of new files      as before: the new ones are true once their files are there
  *   receipts of other days     as after: else a day without its file would count as pruned
- *   cursor                     as before, but how the new files hash their columns: people are found by it
+ *   cursor                     as before, but the settings of the new files: people are found by what these hash
  *   profiles with a new file   as before
  *   all else                   as after: columns are there before a file has them
  */
@@ -97,13 +97,13 @@ function interimState(before: PlaceState, { state: after, fileChanges }: PlaceCh
     ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),
   );
   const { receipts, exportState } = before.events;
-  const hashed = after.events.exportState?.hashed ?? exportState?.hashed;
+  const { filters, hashed } = after.events.exportState ?? {};
   return {
     ...after,
     events: {
       ...after.events,
       receipts: receiptsOf([...receipts.values(), ...otherReceipts]),
-      exportState: exportState && { ...exportState, ...(hashed && { hashed }) },
+      exportState: exportState && { ...exportState, ...(filters && { filters }), ...(hashed && { hashed }) },
     },
     user_profiles: newPaths.has(PROFILES_FILE) ? before.user_profiles : after.user_profiles,
   };
