@@ -57,8 +57,7 @@ function assignNames(takenNames: readonly string[], newNames: readonly string[])
 /** The name of an item column without its prefix. The prefix stays where the short name is taken. */
 function takeItemName(usedNames: Set<string>, name: string): string {
   const shortName = name.slice(ITEM_PREFIX.length);
-  const isTaken = shortName === '' || usedNames.has(foldName(shortName));
-  return takeFreeName(usedNames, isTaken ? name : shortName);
+  return takeFreeName(usedNames, usedNames.has(foldName(shortName)) ? name : shortName);
 }
 
 function takeFreeName(usedNames: Set<string>, name: string): string {

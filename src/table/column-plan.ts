@@ -122,16 +122,14 @@ function columnsAfterDay(
 
 /**
  * The forms by which the cells of a day are read. Where cells have widened a column to string, `1.50` gets the text of
- * a number, `1.5`. In a column that is always a string it stays `1.50`. The text `null` is absent beside `1.50`, and a
- * text beside `x`. The form STRING has the cells stored as they are written.
+ * a number, `1.5`. In a column that is always a string it stays `1.50`: the cells have the form STRING alone. The text
+ * `null` is absent beside `1.50`, and a text beside `x`.
  */
 function columnForms(forms: CellForms, { type, isFixed }: TypeAfterDay): ColumnForms {
+  if (type === 'string' && isFixed) return { forms: STRING, hasAbsentNull: false };
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
   const isText = type === 'string' || (type === null && (forms & STRING) !== 0);
-  return {
-    forms: type === 'string' && isFixed ? forms | STRING : forms,
-    hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0,
-  };
+  return { forms, hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0 };
 }
 
 /** What a day changes of a column. `fromType`: its type before; null if it was no column of the table. */

@@ -1,6 +1,5 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
-import type { Receipt } from '../extract/checked-day.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import type { ColumnPlan } from './column-plan.ts';
@@ -93,17 +92,17 @@ function receiptsAfter(
     const rows_stored = rowsByDay.get(before.day) ?? before.rows_stored;
     const isChanged = rows_stored !== before.rows_stored || widenedDays.has(before.day);
     const changed_at = isChanged ? changedAt : before.changed_at;
-    return { ...renewedReceipt(before, receiptsOfUnchanged.get(before.day)), rows_stored, changed_at };
+    const newReceipt = receiptsOfUnchanged.get(before.day);
+    // A download of the rows that are there is worth a receipt if the day is over now, or its span is another one.
+    const isRenewed =
+      newReceipt !== undefined && (newReceipt.is_over !== before.is_over || newReceipt.to_date !== before.to_date);
+    return { ...(isRenewed ? newReceipt : before), rows_stored, changed_at };
   });
   const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
   return receiptsOf([...otherReceipts, ...writtenReceipts]);
 }
-
-/** The receipt of a day whose rows are there already: that of the new download if its `is_over` or `to_date` differs. */
-const renewedReceipt = (before: StoredReceipt, newReceipt: Receipt = before): Receipt =>
-  newReceipt.is_over === before.is_over && newReceipt.to_date === before.to_date ? before : newReceipt;
 
 /** The changes of a table after those of a batch. That a column is missing is recorded once a name. */
 function changesAfter(

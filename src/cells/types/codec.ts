@@ -35,6 +35,12 @@ export interface ColumnCodec {
   readonly castFallback?: CastFallback;
 }
 
+/**
+ *     type                   castForms              uncheckedSql
+ *     datetime               DATE, DATETIME_DASH    `strptime` for DATETIME_DOT
+ *     datetime with a zone   DATETIME_OFFSET        the same, as an instant of the zone
+ *     lists                  none                   `from_json`
+ */
 interface CastFallback {
   /** The forms of the cells that need no fallback, since `CAST` reads them; 0 for none. */
   readonly castForms: CellForms;

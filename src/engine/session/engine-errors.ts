@@ -15,7 +15,7 @@ const inFileError = (words: RegExp): RegExp => new RegExp(`${FILE_ERROR.source}.
 interface Failure {
   readonly patterns: readonly RegExp[];
   /** `sentence`: the first line of the text, without its class. The others: as `engineError` has them. */
-  readonly toUserError: (place: string, sentence: string, onDisk: string) => UserError;
+  readonly toUserError: (place: string, sentence: string, pathOnDisk: string) => UserError;
 }
 
 /** What texts of DuckDB mean. The first failure counts of which a pattern matches. */
@@ -34,8 +34,8 @@ const FAILURES = {
         /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
       ),
     ],
-    toUserError: (_place, _sentence, onDisk) =>
-      transientError(`The disk of ${onDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
+    toUserError: (_place, _sentence, pathOnDisk) =>
+      transientError(`The disk of ${pathOnDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
   diskFailed: {
     // After `fsync failed!` every statement of the instance fails, with this message in its text.
@@ -109,11 +109,11 @@ const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
 
 /**
  * Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. `place`: the file or
- * the place at work. `onDisk`: what lies on the disk that DuckDB writes to.
+ * the place at work. `pathOnDisk`: one on the disk that DuckDB writes to.
  */
-export function engineError(thrown: unknown, place: string, onDisk: string = place): UserError {
+export function engineError(thrown: unknown, place: string, pathOnDisk: string = place): UserError {
   if (thrown instanceof UserError) return thrown;
-  const subject = isDiskFull(thrown) ? onDisk : place;
+  const subject = isDiskFull(thrown) ? pathOnDisk : place;
   const disk = diskError(thrown, { path: place, subject, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   // DuckDB and the system throw plain errors.
@@ -126,7 +126,7 @@ export function engineError(thrown: unknown, place: string, onDisk: string = pla
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
   const [, failure] = findFailure(text) ?? [];
-  if (failure !== undefined) return failure.toUserError(place, sentence, onDisk);
+  if (failure !== undefined) return failure.toUserError(place, sentence, pathOnDisk);
   const refusal = `DuckDB refused a statement on ${place} (${errorClassOf(text)}): please report it.`;
   return systemError(refusal, { detail: withoutCells(text), where: { file: place } });
 }
