@@ -144,7 +144,7 @@ class Sender {
   /** Sends one request, with a ledger line before and after it. Throws the signal's reason if the run is stopped. */
   async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer> {
     const { deleter, ledger } = this.#options;
-    const id = ledger.key.idHash(externalId);
+    const id = ledger.keys.ids.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
     await ledger.write({ kind: 'before', id });
     let answer: DeletionAnswer;

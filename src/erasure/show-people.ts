@@ -38,7 +38,7 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
     await ledger.writeAll(
       listedIds.map(({ id }) => {
         const rows = peopleInPlaces.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
-        return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: listedPeople.usedWays, rows };
+        return { kind: 'access', id: ledger.keys.ids.hashOf(id), places: names, ways: listedPeople.usedWays, rows };
       }),
     );
   }

@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
+import type { HashKey } from '../../base/hash-key.ts';
 import { readLines } from '../../base/lines.ts';
-import type { LedgerKey, LedgerSource } from './ledger-key.ts';
+import type { LedgerSource } from './ledger-key.ts';
 import type { LedgerLine, SignedLine } from './lines.ts';
 
 /** `prev` of the first line of a ledger. */
@@ -13,12 +14,12 @@ type ChainEnd = Readonly<typeof EMPTY_CHAIN>;
 export const EMPTY_CHAIN = { lineCount: 0, size: 0, head: GENESIS };
 
 /** The text of lines that follow `end`, and the end behind them. */
-export function signLines(lines: readonly LedgerLine[], { lineCount, size, head }: ChainEnd, key: LedgerKey) {
+export function signLines(lines: readonly LedgerLine[], { lineCount, size, head }: ChainEnd, key: HashKey) {
   let text = '';
   let mac = head;
   for (const line of lines) {
     const covered = JSON.stringify({ ...line, prev: mac }).slice(0, -1);
-    mac = key.mac(covered);
+    mac = key.hashOf(covered);
     text += `${covered},"mac":"${mac}"}\n`;
   }
   const end: ChainEnd = { lineCount: lineCount + lines.length, size: size + Buffer.byteLength(text), head: mac };
@@ -28,12 +29,12 @@ export function signLines(lines: readonly LedgerLine[], { lineCount, size, head 
 const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
 
 /** The line, checked by its own code alone; or why it is not what was written. */
-function verifiedLine(bytes: Buffer, key: LedgerKey): SignedLine | string {
+function verifiedLine(bytes: Buffer, key: HashKey): SignedLine | string {
   if (!isUtf8(bytes)) return 'is not valid UTF-8';
   const text = bytes.toString();
   const [, covered, mac] = SIGNED.exec(text) ?? [];
   if (covered === undefined || mac === undefined) return 'is not a line of a ledger';
-  if (key.mac(covered) !== mac) {
+  if (key.hashOf(covered) !== mac) {
     const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.checkValue}"`);
     return isOtherKey ? 'was written under another ledger_key' : 'was changed';
   }
@@ -49,7 +50,7 @@ type OnLine = (line: SignedLine, number: number) => void;
  * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
  * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
-export async function readChain({ path, key }: LedgerSource, from: ChainEnd, onLine: OnLine) {
+export async function readChain({ path, keys }: LedgerSource, from: ChainEnd, onLine: OnLine) {
   let end = from;
   const resultOf = (problem?: string, tornBytes = 0) => ({
     end,
@@ -63,7 +64,7 @@ export async function readChain({ path, key }: LedgerSource, from: ChainEnd, onL
     for (const bytes of pieces) {
       const size = end.size + bytes.length + 1;
       if (size > fileSize) return resultOf(undefined, bytes.length);
-      const line = verifiedLine(bytes, key);
+      const line = verifiedLine(bytes, keys.lines);
       if (typeof line === 'string') return resultOf(line);
       if (line.prev !== end.head) return resultOf('does not follow the line before it');
       end = { lineCount: end.lineCount + 1, size, head: line.mac };

@@ -1,4 +1,4 @@
-import type { LedgerKey } from './ledger-key.ts';
+import type { LedgerKeys } from './ledger-key.ts';
 import type { ClearOutcome, LedgerContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface ClearAnswer {
@@ -8,9 +8,9 @@ export interface ClearAnswer {
   readonly line: number;
 }
 
-/** The rows of an id in a place, as a run counted them right before it was to remove them. */
-interface Removal extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
-  /** By when the removal was done; null if no line says so. */
+/** The purge of a place: the rows of an id that a run counted right before, and by when they were removed. */
+interface PlacePurge extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
+  /** Null for a purge that is not finished: no line says so. */
   removed_at: string | null;
   readonly line: number;
 }
@@ -21,9 +21,9 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
   readonly answers: ClearAnswer[] = [];
-  removals: readonly Removal[] = [];
+  purges: readonly PlacePurge[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
-  readonly accesses: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
+  readonly shown: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id. */
   readonly runIds = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
@@ -35,8 +35,8 @@ export class IdHistory {
     const answer = standingAnswer(this);
     if (this.openRequest !== undefined) return 'open';
     if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
-    if (this.removals.length > 0) return 'not_asked';
-    return this.accesses.length > 0 ? 'shown' : 'unknown';
+    if (this.purges.length > 0) return 'not_asked';
+    return this.shown.length > 0 ? 'shown' : 'unknown';
   }
 }
 
@@ -65,24 +65,24 @@ export class LedgerHistory {
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
   readonly #service: ServiceAddress;
-  readonly #key: LedgerKey;
+  readonly #keys: LedgerKeys;
   readonly #idHashes: ReadonlySet<string>;
   readonly #histories = new Map<string, IdHistory>();
 
-  constructor(service: ServiceAddress, key: LedgerKey, ids: readonly string[]) {
+  constructor(service: ServiceAddress, keys: LedgerKeys, ids: readonly string[]) {
     this.#service = service;
-    this.#key = key;
-    this.#idHashes = new Set(ids.map((id) => key.idHash(id)));
+    this.#keys = keys;
+    this.#idHashes = new Set(ids.map((id) => keys.ids.hashOf(id)));
   }
 
   /** What the lines say of one of the ids, if anything. */
   of(id: string): IdHistory {
-    return this.#histories.get(this.#key.idHash(id)) ?? new IdHistory();
+    return this.#histories.get(this.#keys.ids.hashOf(id)) ?? new IdHistory();
   }
 
   /** True if rows of the person were removed from a place, and the suppression list that keeps them out still holds. */
   wasErased(id: string): boolean {
-    return this.of(id).removals.some(
+    return this.of(id).purges.some(
       ({ place, rows, removed_at }) => rows > 0 && (removed_at ?? '') > (this.newListAtByPlace.get(place) ?? ''),
     );
   }
@@ -107,7 +107,7 @@ export class LedgerHistory {
     if (run === undefined) return;
     this.noteConfirmation(line);
     if (line.kind === 'purged') {
-      this.#endRemovals(line);
+      this.#endPurges(line);
       return;
     }
     if (line.id === null || !this.#idHashes.has(line.id)) return;
@@ -117,12 +117,12 @@ export class LedgerHistory {
     const { at } = line;
     switch (line.kind) {
       case 'access':
-        history.accesses.push({ at, rows: line.rows, ways: line.ways, places: line.places });
+        history.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
         return;
       case 'purge':
         if (run.requests && (line.again || standingAnswer(history)?.outcome !== 'done'))
           history.openRequest ??= { sentAt: null };
-        this.#beginRemoval(history, line, number);
+        this.#beginPurge(history, line, number);
         return;
       case 'before':
         history.openRequest = { sentAt: at };
@@ -137,30 +137,31 @@ export class LedgerHistory {
   }
 
   /**
-   * Keeps one count of a place until a line says that its rows were removed.
+   * Keeps one purge of a place until a line says that it is finished.
    *
-   * | counted before by   | what has happened                              | kept        |
+   * | unfinished one by   | what has happened                              | kept        |
    * | ------------------- | ---------------------------------------------- | ----------- |
    * | nobody              |                                                | the new one |
    * | the same run        | it lost a race for a bucket, and counts anew   | the new one |
    * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
    * | another, not more   | it was killed, or failed: its rows are in both | the new one |
    */
-  #beginRemoval(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
-    const unfinished = history.removals.find((earlier) => earlier.place === place && earlier.removed_at === null);
+  #beginPurge(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
+    const unfinished = history.purges.find((purge) => purge.place === place && purge.removed_at === null);
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    const removal = { run, at, place, rows, removed_at: null, line: number };
-    history.removals = [...history.removals.filter((earlier) => earlier !== unfinished), removal];
+    const newPurge = { run, at, place, rows, removed_at: null, line: number };
+    history.purges = [...history.purges.filter((purge) => purge !== unfinished), newPurge];
   }
 
-  /** What another run counted there is gone, too: it may have been killed, or have lost the race for a bucket. */
-  #endRemovals(line: LineOf<'purged'>): void {
-    const lastPurge = this.lastPurgeByPlace.get(line.place);
-    if (lastPurge !== undefined && line.listed < lastPurge.listed) this.newListAtByPlace.set(line.place, line.at);
-    this.lastPurgeByPlace.set(line.place, line);
-    for (const { runIds, removals } of this.#histories.values()) {
+  /** Finishes also those of other runs there: they may have been killed, or have lost the race for a bucket. */
+  #endPurges(line: LineOf<'purged'>): void {
+    const { place, at } = line;
+    const lastPurge = this.lastPurgeByPlace.get(place);
+    if (lastPurge !== undefined && line.listed < lastPurge.listed) this.newListAtByPlace.set(place, at);
+    this.lastPurgeByPlace.set(place, line);
+    for (const { runIds, purges } of this.#histories.values()) {
       if (!runIds.has(line.run)) continue;
-      for (const removal of removals) if (removal.place === line.place) removal.removed_at ??= line.at;
+      for (const purge of purges) if (purge.place === place) purge.removed_at ??= at;
     }
   }
 }

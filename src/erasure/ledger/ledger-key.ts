@@ -6,30 +6,17 @@ import { HashKey } from '../../base/hash-key.ts';
 import { Secret } from '../../base/secrets.ts';
 import { type KeyedFile, keyForReading } from './key-file.ts';
 
-/** The keys of a ledger. Each is derived from one secret under a label of its own: no line can hold the secret. */
-export class LedgerKey {
-  readonly #ids: HashKey;
-  readonly #lines: HashKey;
-
-  constructor(secret: Secret) {
-    this.#ids = derived(secret, 'id');
-    this.#lines = derived(secret, 'chain');
-  }
-
-  /** Tells a wrong key from a changed line, without saying anything of the key. */
-  get checkValue(): string {
-    return this.#lines.checkValue;
-  }
-
-  idHash(id: string): string {
-    return this.#ids.hashOf(id);
-  }
-
-  /** Code of a line's text for the chain. */
-  mac(text: string): string {
-    return this.#lines.hashOf(text);
-  }
+/** The keys of a ledger: one for the ids in its lines, one for the codes of its lines. */
+export interface LedgerKeys {
+  readonly ids: HashKey;
+  readonly lines: HashKey;
 }
+
+/** Derives each key from one secret under a label of its own: no line can hold the secret. */
+export const ledgerKeysOf = (secret: Secret): LedgerKeys => ({
+  ids: derived(secret, 'id'),
+  lines: derived(secret, 'chain'),
+});
 
 function derived(secret: Secret, purpose: string): HashKey {
   const bytes = hkdfSync('sha256', secret.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
@@ -48,15 +35,15 @@ export const keyedLedger = (path: string, configuredKey: Secret | undefined): Ke
     'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
 });
 
-/** A ledger to read, and the key under which its lines are written. */
+/** A ledger to read, and the keys under which its lines are written. */
 export interface LedgerSource {
   readonly path: string;
-  readonly key: LedgerKey;
+  readonly keys: LedgerKeys;
 }
 
-/** Finds the ledger in a file, or in a folder, and its key. Throws UserError if it is not there, or has lost its key. */
+/** Finds the ledger in a file, or in a folder, and its keys. Throws UserError if it is not there, or has lost its key. */
 export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerSource {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, key: new LedgerKey(keyForReading(keyedLedger(path, configuredKey))) };
+  return { path, keys: ledgerKeysOf(keyForReading(keyedLedger(path, configuredKey))) };
 }

@@ -8,16 +8,16 @@ import { statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { configError, EXIT, transientError, UserError } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { diskError } from '../../fs/disk-failure.ts';
+import { diskError, withDiskErrors } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
 import { ensureKey, keyForReading, randomKey } from './key-file.ts';
-import { keyedLedger, LedgerKey, ledgerPathIn } from './ledger-key.ts';
+import { keyedLedger, type LedgerKeys, ledgerKeysOf, ledgerPathIn } from './ledger-key.ts';
 import type { LedgerContent, LedgerLine, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {
@@ -37,7 +37,7 @@ const LINES_PER_WRITE = 10_000;
  */
 export class Ledger {
   readonly run: string = randomBytes(8).toString('hex');
-  readonly key: LedgerKey;
+  readonly keys: LedgerKeys;
   /** What other runs wrote; and whether the service has confirmed a deletion, also in this run. */
   readonly history: LedgerHistory;
   readonly #settings: LedgerSettings;
@@ -48,11 +48,11 @@ export class Ledger {
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
   #writes: Promise<void> = Promise.resolve();
 
-  private constructor(settings: LedgerSettings, clock: Clock, key: LedgerKey, ids: readonly string[]) {
+  private constructor(settings: LedgerSettings, clock: Clock, keys: LedgerKeys, ids: readonly string[]) {
     this.#settings = settings;
     this.#clock = clock;
-    this.key = key;
-    this.history = new LedgerHistory(settings, key, ids);
+    this.keys = keys;
+    this.history = new LedgerHistory(settings, keys, ids);
   }
 
   /**
@@ -64,7 +64,7 @@ export class Ledger {
     { clock, isPlan, ids = [] }: { readonly clock: Clock; readonly isPlan: boolean; readonly ids?: readonly string[] },
   ): Promise<Ledger> {
     const { ledgerDir: folder, ledgerKey } = settings;
-    if (folder === undefined) return new Ledger(settings, clock, new LedgerKey(randomKey()), ids);
+    if (folder === undefined) return new Ledger(settings, clock, ledgerKeysOf(randomKey()), ids);
     try {
       const path = ledgerPathIn(folder);
       if (isPlan) await checkWritable(path);
@@ -72,11 +72,11 @@ export class Ledger {
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
       const key = isPlan ? keyForReading(file) : await whileLocked(folder, clock, () => ensureKey(file));
-      const ledger = new Ledger(settings, clock, new LedgerKey(key), ids);
+      const ledger = new Ledger(settings, clock, ledgerKeysOf(key), ids);
       await ledger.#readOn(folder);
       return ledger;
     } catch (error) {
-      throw ledgerError(error, folder);
+      throw diskError(error, diskContextOf(folder));
     }
   }
 
@@ -108,7 +108,7 @@ export class Ledger {
     if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
-      this.#pending.push({ v: 1, run: this.run, at, key_check: this.key.checkValue, ...content });
+      this.#pending.push({ v: 1, run: this.run, at, key_check: this.keys.lines.checkValue, ...content });
     }
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
@@ -118,14 +118,8 @@ export class Ledger {
   async #writePending(folder: string): Promise<void> {
     const lines = this.#pending.splice(0);
     if (lines.length === 0) return;
-    try {
-      await whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
-    } catch (error) {
-      const failure = ledgerError(error, folder);
-      if (failure instanceof UserError) throw failure;
-      const message = 'The ledger could not be written, so that nothing more was done. Run again.';
-      throw transientError(message, { cause: error });
-    }
+    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
+    await withDiskErrors(diskContextOf(folder), appending);
   }
 
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
@@ -138,7 +132,7 @@ export class Ledger {
       checkHeld();
       if (tornBytes > 0) await file.truncate(end.size);
       for (let i = 0; i < lines.length; i += LINES_PER_WRITE) {
-        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), end, this.key);
+        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), end, this.keys.lines);
         checkHeld();
         await file.writeFile(signed.text);
         end = signed.end;
@@ -152,7 +146,7 @@ export class Ledger {
 
   /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
   async #readOn(folder: string): Promise<number> {
-    const ledger = { path: ledgerPathIn(folder), key: this.key };
+    const ledger = { path: ledgerPathIn(folder), keys: this.keys };
     const onLine = (line: SignedLine, number: number) => this.history.add(line, number);
     const { end, tornBytes, problem } = await readChain(ledger, this.#end, onLine);
     if (problem !== undefined) {
@@ -168,9 +162,9 @@ export class Ledger {
 const whileLocked = <T>(folder: string, clock: Clock, work: (checkHeld: () => void) => Promise<T>): Promise<T> =>
   withLockFile(join(folder, 'ledger.lock'), { subject: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS }, work);
 
-/** A system error of a ledger's folder as a UserError that names it; any other error unchanged. */
-const ledgerError = (error: unknown, folder: string): unknown =>
-  diskError(error, { subject: `the ledger in ${folder}`, path: folder, consequence: 'nothing more was sent' });
+/** How a failure of the disk names the ledger. */
+const diskContextOf = (folder: string) =>
+  ({ subject: `the ledger in ${folder}`, path: folder, consequence: 'nothing more was sent' }) as const;
 
 const OTHERS_MAY_WRITE = 0o022;
 

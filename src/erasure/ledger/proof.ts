@@ -19,7 +19,7 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const ledger = locateLedger(ledgerPathIn(ledgerDir), ledgerKey);
   const ids = listedIds.map(({ id }) => id);
-  const history = new LedgerHistory(settings, ledger.key, ids);
+  const history = new LedgerHistory(settings, ledger.keys, ids);
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
   const provedIds = ok ? listedIds.map(({ id, row }) => ({ id, row, idHistory: history.of(id) })) : [];
   const histories = provedIds.map(({ idHistory }) => idHistory);
@@ -31,15 +31,15 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     other_addresses: [...history.otherAddresses],
     head,
     summary: summaryOf(list.counts, history, histories),
-    ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, removals, accesses } }) => ({
+    ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, purges, shown } }) => ({
       /** HMAC of the id, as in the lines. */
-      id: ledger.key.idHash(id),
+      id: ledger.keys.ids.hashOf(id),
       row,
       state,
       asked_at: openRequest?.sentAt ?? null,
       answers,
-      removals: removals.map(({ run: _, ...removal }) => removal),
-      shown: accesses,
+      removals: purges.map(({ run: _, ...purge }) => purge),
+      shown,
     })),
     problems,
   } as const;
@@ -57,10 +57,10 @@ function summaryOf(
   const runIds = new Set(histories.flatMap((history) => [...history.runIds]));
   const runsOfIds = [...runs.values()].filter(({ run }) => runIds.has(run));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
-  const removals = histories.flatMap((history) => history.removals);
+  const purges = histories.flatMap((history) => history.purges);
   const times = [
     ...histories.flatMap(({ answers }) => answers.map(({ at }) => at)),
-    ...removals.map(({ at, removed_at }) => removed_at ?? at),
+    ...purges.map(({ at, removed_at }) => removed_at ?? at),
   ];
   return {
     received,
@@ -71,17 +71,17 @@ function summaryOf(
     until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
     requested_by: valuesOf('requested_by'),
     reasons: valuesOf('reason'),
-    places: [...new Set(removals.map(({ place }) => place))].map((place) => {
-      const removalsThere = removals.filter((removal) => removal.place === place);
+    places: [...new Set(purges.map(({ place }) => place))].map((place) => {
+      const purgesThere = purges.filter((purge) => purge.place === place);
       const newListAt = newListAtByPlace.get(place) ?? '';
       return {
         place,
         /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
-        rows: removalsThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
-        unfinished: removalsThere.some(({ removed_at }) => removed_at === null),
+        rows: purgesThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
+        unfinished: purgesThere.some(({ removed_at }) => removed_at === null),
         stays: lastPurgeByPlace.get(place)?.stays ?? [],
         unreached: lastPurgeByPlace.get(place)?.unreached ?? false,
-        new_list_at: removalsThere.some(({ at }) => at < newListAt) ? newListAt : null,
+        new_list_at: purgesThere.some(({ at }) => at < newListAt) ? newListAt : null,
       };
     }),
   };

@@ -56,7 +56,7 @@ async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, m
 /** Writes that the service was asked for these ids, and answered. */
 async function answer(ledger: Ledger, answers: Readonly<Record<string, 'done' | 'rejected'>>): Promise<void> {
   for (const [name, outcome] of Object.entries(answers)) {
-    const id = ledger.key.idHash(name);
+    const id = ledger.keys.ids.hashOf(name);
     await ledger.write({ kind: 'before', id });
     await ledger.write({ kind: 'after', id, outcome, code: outcome === 'done' ? '20000' : '40000', status: 200 });
   }
@@ -141,7 +141,7 @@ describe('a ledger', () => {
     const runs = await Promise.all([1, 2, 3].map(() => open({}, false, systemClock)));
     const names = Array.from({ length: 30 }, (_, i) => `id-${i}`);
     await Promise.all(runs.map((run) => run.begin({ ids: 30, places: [], requests: true })));
-    await Promise.all(names.map((name, i) => runs[i % 3].write({ kind: 'before', id: runs[0].key.idHash(name) })));
+    await Promise.all(names.map((name, i) => runs[i % 3].write({ kind: 'before', id: runs[0].keys.ids.hashOf(name) })));
     expect(await verify()).toMatchObject({ ok: true, lines: 33 });
   });
 
@@ -209,7 +209,7 @@ describe('a proof', () => {
   };
 
   const purgeOf = (ledger: Ledger, name: string, rows: number) =>
-    ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
+    ({ kind: 'purge', id: ledger.keys.ids.hashOf(name), place: 'duckdb /x', rows }) as const;
 
   /** A run that counts these rows of an id, and removes them unless it is killed. */
   async function purge(rows: number, removed?: { readonly stays?: readonly string[] }): Promise<void> {
@@ -240,7 +240,7 @@ describe('a proof', () => {
     await ledger.writeAll([purgeOf(ledger, 'a', 4), purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
     await answer(ledger, { a: 'done', b: 'rejected' });
-    await ledger.write({ kind: 'purge', id: ledger.key.idHash('a'), place: 'delta /y', rows: 2 });
+    await ledger.write({ kind: 'purge', id: ledger.keys.ids.hashOf('a'), place: 'delta /y', rows: 2 });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
     expect(proof.ids).toMatchObject([
       {
@@ -274,7 +274,7 @@ describe('a proof', () => {
     const ledger = await request({ c: 'done' });
     await ledger.writeAll([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 2 });
-    await ledger.write({ kind: 'before', id: ledger.key.idHash('b') });
+    await ledger.write({ kind: 'before', id: ledger.keys.ids.hashOf('b') });
     const proof = await prove(['a', 'b', 'c']);
     expect([exitOfProof(proof), proof.ids.map(({ state }) => state)]).toEqual([3, ['open', 'open', 'confirmed']]);
     const text = proofLines(proof, true).join('\n');
@@ -357,7 +357,7 @@ describe('a proof', () => {
     const ledger = await open({ requestedBy: 'clerk' });
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
     const ways = ['the profiles of the service', 'the column member'];
-    await ledger.write({ kind: 'access', id: ledger.key.idHash('a'), places: ['duckdb /x'], ways, rows: 0 });
+    await ledger.write({ kind: 'access', id: ledger.keys.ids.hashOf('a'), places: ['duckdb /x'], ways, rows: 0 });
     const proof = await prove(['a']);
     // To show a person is no erasure: nobody asked for one, and it took place on no day.
     expect(proof.summary).toMatchObject({ since: null, until: null, requested_by: [] });
@@ -373,7 +373,7 @@ describe('a proof', () => {
     const proof = await prove(['marked-a']);
     const page = proofPage(proof, { now: Date.UTC(2026, 10, 28), isList: true });
     expect(page).not.toMatch(/marked|<script|https:\/\/(?!host)/);
-    expect(page).not.toContain(ledger.key.idHash('marked-a').slice(0, 16));
+    expect(page).not.toContain(ledger.keys.ids.hashOf('marked-a').slice(0, 16));
     const texts = [
       'beside the folders',
       'officer &#60;Kim&#62;',
