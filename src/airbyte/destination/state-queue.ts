@@ -71,15 +71,13 @@ export class StateQueue {
 
   /** Writes the text of a state unchanged, plus the counts of its rows that no earlier state has reported. */
   #echo({ stream, text }: InputState): void {
-    const stats = { recordCount: 0, rejectedRecordCount: 0 };
-    for (const countedStream of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
-      const counts = this.#unreported.get(countedStream);
-      stats.recordCount += counts?.recordCount ?? 0;
-      stats.rejectedRecordCount += counts?.rejectedRecordCount ?? 0;
-      this.#unreported.delete(countedStream);
-    }
+    const streams = stream === undefined ? [...this.#unreported.keys()] : [stream];
+    const counts = streams.flatMap((reported) => this.#unreported.get(reported) ?? []);
+    for (const reported of streams) this.#unreported.delete(reported);
+    const recordCount = counts.reduce((sum, stats) => sum + stats.recordCount, 0);
+    const rejectedRecordCount = counts.reduce((sum, stats) => sum + stats.rejectedRecordCount, 0);
     const members = text.slice(0, text.lastIndexOf('}')).trimEnd();
-    const line = `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify(stats)}}}`;
+    const line = `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify({ recordCount, rejectedRecordCount })}}}`;
     this.#lastWrite = this.#lastWrite.then(() => this.#writer.writeLine(line));
     // `drain` rejects all the same; this only keeps the rejection from being called unhandled.
     this.#lastWrite.catch(() => {});

@@ -42,13 +42,15 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.release();
       },
     });
-    if (config.dryRun) return endDryRun(report, failure, context);
     if (report.mode === 'executed') {
       // After a wrong token, service or field the rows must come again.
       if (failure?.exitCode !== EXIT.usage) queue.release();
       await queue.drain();
       logReport(report, context);
-    } else logWarnings(report, context);
+    } else {
+      logWarnings(report, context);
+      if (config.dryRun) return endDryRun(report, failure, context);
+    }
     if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
@@ -67,7 +69,6 @@ const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data
 
 /** Says what a real run would do. A guard is no failure here: a dry run is there to show it. */
 function endDryRun(report: ErasureReport, failure: UserError | undefined, context: VerbContext): undefined {
-  logWarnings(report, context);
   logReport(report, context);
   if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   const { guard, to_request: count } = report;
