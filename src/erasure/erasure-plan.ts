@@ -6,7 +6,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesText } from './ledger/proof-text.ts';
-import { IdList, type ListedId, refusedSentence } from './list/id-list.ts';
+import { IdList, type ListCounts, type ListedId, refusedSentence } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -28,16 +28,34 @@ export interface ErasureOptions {
   readonly deleter: Deleter | undefined;
   /** Undefined: no place is purged. */
   readonly purgeSettings?: PurgeSettings | undefined;
-  /** True to request also those whom the ledger knows as deleted. */
+  /** True to request also those whom the ledger knows as deleted; absent on a platform, which has no such option. */
   readonly requestsAgain?: boolean;
 }
 
+/** Everything that is known before anything is sent or removed. */
+export interface ErasurePlan {
+  readonly ledger: Ledger;
+  readonly counts: ListCounts;
+  readonly listedIds: readonly ListedId[];
+  /** Undefined if no place is to be purged. */
+  readonly purgePlan: PurgePlan | undefined;
+  readonly idsToRequest: readonly ListedId[];
+  /** Whom the ledger knows as deleted. */
+  readonly idsDoneBefore: ReadonlySet<ListedId>;
+  readonly isPurgeOnly: boolean;
+  /** How the erasure breaks a guard, as a sentence. */
+  readonly guardProblem: string | undefined;
+  /** What an officer repeats as the consent. */
+  readonly hash: string;
+  readonly warnings: readonly string[];
+}
+
 /**
- * Everything that is known before anything is sent or removed. Without a consent it changes nothing; with one it makes
- * the folder and the key of the ledger. Throws UserError for what makes the execution impossible.
+ * Plans an erasure. Without a consent it changes nothing; with one it makes the folder and the key of the ledger. Throws
+ * UserError for what makes the execution impossible.
  */
-export async function planErasure(options: ErasureOptions) {
-  const { settings, io, consent, deleter, purgeSettings, requestsAgain = false } = options;
+export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
+  const { settings, io, consent, deleter, purgeSettings, requestsAgain } = options;
   const isSuppressedOnly = options.list === 'suppressed';
   const list = options.list === 'suppressed' ? new IdList() : options.list;
   const { counts } = list;
@@ -55,26 +73,21 @@ export async function planErasure(options: ErasureOptions) {
     ledger,
     counts,
     listedIds,
-    /** Undefined if no place is to be purged. */
     purgePlan,
     idsToRequest,
-    /** Whom the ledger knows as deleted. */
     idsDoneBefore,
     isPurgeOnly: deleter === undefined,
-    /** How the erasure breaks a guard, as a sentence. */
     guardProblem: requestGuardProblem(idsToRequest, ledger, settings) ?? (purgePlan && purgeGuardProblem(purgePlan)),
     hash: consentHash(options, purgePlan),
     warnings: [
       counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
-      memorySentence(idsDoneBefore, ledger, settings) ?? [],
+      memorySentence(idsDoneBefore, ledger, options) ?? [],
       otherAddressesText(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
     ].flat(),
   };
 }
-
-export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
 
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
@@ -86,17 +99,24 @@ function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
 }
 
 /** Whom the ledger knows as deleted, or that there is no ledger. */
-function memorySentence(idsDoneBefore: ReadonlySet<ListedId>, ledger: Ledger, settings: ErasureSettings) {
+function memorySentence(
+  idsDoneBefore: ReadonlySet<ListedId>,
+  ledger: Ledger,
+  { settings, requestsAgain }: ErasureOptions,
+): string | undefined {
   if (!ledger.isKept)
     return 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.';
   if (idsDoneBefore.size === 0) return undefined;
   const field = settings.requestedAtField;
-  const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
+  const ways = [
+    requestsAgain === undefined ? [] : 'give forget --again',
+    field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`,
+  ].flat();
   const answers = [...idsDoneBefore].flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
   const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
   return (
     `${formatCount(idsDoneBefore.size, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
-    `again. To request them, give forget --again, or ${later}.`
+    `again. To request them, ${ways.join(', or ')}.`
   );
 }
 

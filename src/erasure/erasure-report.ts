@@ -105,7 +105,7 @@ const codeLines = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).map(([code, n]) => [`  ${code}`, n] as const);
 
 function placeLine(place: ErasureReport['places'][number]): string {
-  const { rows_removed: removed, ids_without_rows: idsWithoutRows, error } = place;
+  const { rows_removed: removed, ids_without_rows: idsWithoutRows } = place;
   const shownRows = place.row_numbers.slice(0, MAX_IN_LINE).join(', ');
   const ellipsis = idsWithoutRows > MAX_IN_LINE ? ', …' : '';
   const othersText = `${formatCount(place.other_people, 'other')} of the suppression list, ${formatCount(place.other_rows, 'row')}`;
@@ -113,10 +113,12 @@ function placeLine(place: ErasureReport['places'][number]): string {
     `${place.target} ${place.place}: ${formatCount(place.people, 'person', 'people')}, ${formatCount(place.rows, 'row')}`,
     place.other_rows > 0 && othersText,
     removed !== null && `${formatCount(removed, 'row')} removed`,
+    // The failure of the erasure says why.
+    place.error !== null && (removed === null ? 'not purged' : 'not purged whole'),
     idsWithoutRows > 0 && `${formatCount(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${ellipsis})`,
     place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_IN_LINE).join(', ')}`,
   ];
-  return `${parts.filter((part) => part !== false).join('; ')}${error === null ? '' : `. ${error}`}`;
+  return parts.filter((part) => part !== false).join('; ');
 }
 
 /** `40000: 3, 40001: 1` */

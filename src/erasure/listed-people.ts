@@ -11,6 +11,7 @@ import {
   type PeopleInPlace,
   type PeopleQuery,
   personKeyOf,
+  type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
@@ -53,6 +54,24 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
+/** The people of a list, as they were found before anything is changed. */
+export interface ListedPeople {
+  /** Asks a place for their rows. An id whose rows name nobody has no unified id, and is looked up itself. */
+  readonly query: PeopleQuery;
+  readonly unifiedIdsById: UnifiedIdsById;
+  /** Those that no way found. */
+  readonly missedIds: readonly ListedId[];
+  /** Number of ids with a profile at the service; null if it was not asked. */
+  readonly idsWithProfile: number | null;
+  /** The people whom rows name, and whose profile has another external id: the id changed hands. */
+  readonly peopleWithOtherIds: ReadonlySet<string>;
+  /** The ways in which they were looked for, in words. */
+  readonly usedWays: readonly string[];
+  /** What the mapping says of the ids, which the consent covers; undefined without one. */
+  readonly unifiedIdsInMapping: UnifiedIdsById | undefined;
+  readonly warnings: readonly string[];
+}
+
 /**
  * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `wasErased`: true
  * for an id that no way needs to find any more.
@@ -61,7 +80,7 @@ export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
   wasErased: (id: string) => boolean = () => false,
-) {
+): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, io } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
 
@@ -73,7 +92,7 @@ export async function findListedPeople(
   const inPlaces = await searchPlaces(query, settings);
 
   // 3. The profiles of the service.
-  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personKeyOf(text, hashKey)));
+  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((id) => personKeyOf(id, hashKey)));
   const { profiles, whyNoProfiles } =
     profileService === undefined || ids.size === 0
       ? {}
@@ -93,17 +112,12 @@ export async function findListedPeople(
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
-    /** Asks a place for the rows of these people. An id whose rows name nobody has no unified id, and is a key. */
     query: { ...query, unifiedIdsById },
-    /** Those that no way found. */
+    unifiedIdsById,
     missedIds,
-    /** Number of ids with a profile at the service; null if it was not asked. */
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
-    /** The people whom rows name, and whose profile has another external id: the id changed hands. */
-    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set<string>(),
-    /** The ways in which they were looked for, in words. */
+    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays,
-    /** What the mapping says of the ids, which the confirmation covers; undefined without one. */
     unifiedIdsInMapping,
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
@@ -112,9 +126,6 @@ export async function findListedPeople(
     ],
   };
 }
-
-/** The people of a list, as they were found before anything is changed. */
-export type ListedPeople = Awaited<ReturnType<typeof findListedPeople>>;
 
 /** What rows of all places say of the ids, by the column and by the profiles. */
 async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) {

@@ -69,8 +69,14 @@ export async function planPurge(
   const { settings, ledger, listedIds } = erasure;
   const { suppressionList, beginsNewList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
+
+  // 1. The suppression list, where everybody is put first.
   await suppressionList.requireWritable();
+
+  // 2. The people of the list, in every way.
   const listedPeople = await findListedPeople(listedIds, settings, (id) => ledger.history.wasErased(id));
+
+  // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
@@ -84,7 +90,8 @@ export async function planPurge(
     }
     places.push({ ...place, ...preview });
   }
-  // Anew: a purge that ended meanwhile has made list and places longer.
+
+  // 4. What no longer fits together. The list is read anew: a purge that ended meanwhile has made it longer.
   const suppressedCount = suppressionList.readPeople().hmacs.length;
   const warnings = [...listedPeople.warnings];
   if (!beginsNewList)
@@ -94,13 +101,14 @@ export async function planPurge(
     const { suppressionLength } = people.state;
     if (beginsNewList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
     else refuseOlderList(name, suppressionLength, suppressedCount);
-    const foreignSentence = (shown: string) =>
-      `${name} also has ${shown}, not made here: they stay, and may name the people.`;
-    warnings.push(...aboutNames(foreignNames, foreignSentence));
+    if (foreignNames.length > 0)
+      warnings.push(`${name} also has ${namesText(foreignNames)}, not made here: they stay, and may name the people.`);
   }
   if (isSuppressedOnly && !beginsNewList && suppressedCount === 0) {
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
   }
+
+  // 5. What the officer should know before a consent.
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
   const soughtPeople = isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs';
   if (isEmpty) warnings.push(`No place holds ${soughtPeople}.`);
@@ -123,34 +131,26 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   for (const [i, place] of plan.places.entries()) {
     io.signal.throwIfAborted();
     io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
-    const otherPlaces = [...places, ...plan.places.slice(i + 1)];
-    places.push(await purgePlace(place, otherPlaces, plan));
+    places.push(await purgePlace(place, peopleOf([...places, ...plan.places.slice(i + 1)]), plan));
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(io.spoolDir);
   const inUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
-  const remains = 'may name the people, and stay';
-  return {
-    places,
-    warnings: [
-      ...aboutNames(inUse, (shown) => `Other runs are under way. Until they end, they hold downloads in ${shown}.`),
-      ...aboutNames(
-        foreignFolders,
-        (shown) => `Downloads in folders that are not of this user alone ${remains}: ${shown}.`,
-      ),
-    ],
-    failures: [
-      ...places.flatMap(({ failure }) => failure ?? []),
-      ...aboutNames(stuckFolders, (shown) => `Downloads of dead runs ${remains}: ${shown}. Remove them.`).map((text) =>
-        transientError(text),
-      ),
-    ],
-  };
+  const warnings: string[] = [];
+  if (inUse.length > 0)
+    warnings.push(`Other runs are under way. Until they end, they hold downloads in ${namesText(inUse)}.`);
+  const remain = (folders: readonly string[]) => `may name the people, and stay: ${namesText(folders)}.`;
+  if (foreignFolders.length > 0)
+    warnings.push(`Downloads in folders that are not of this user alone ${remain(foreignFolders)}`);
+  const failures = places.flatMap(({ failure }) => failure ?? []);
+  if (stuckFolders.length > 0)
+    failures.push(transientError(`Downloads of dead runs ${remain(stuckFolders)} Remove them.`));
+  return { places, warnings, failures };
 }
 
 /** Removes the people from a place. The guards hold for it and the other places together. */
 async function purgePlace(
   place: PlannedPlace,
-  otherPlaces: readonly PlannedPlace[],
+  peopleElsewhere: readonly PeopleInPlace[],
   plan: PurgePlan,
 ): Promise<PurgedPlace> {
   const { settings, ledger, listedPeople } = plan;
@@ -162,7 +162,7 @@ async function purgePlace(
   // the last two does no harm: the same command finds the rows, and writes both again.
   const onFound = async (peopleThere: PeopleInPlace): Promise<number> => {
     people = peopleThere;
-    const problem = purgeGuardProblem({ ...plan, places: [...otherPlaces, { ...place, people }] });
+    const problem = purgeGuardProblem(plan, [...peopleElsewhere, people]);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
@@ -176,7 +176,7 @@ async function purgePlace(
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
-    const failure = unreached.length > 0 ? transientError(unreached.join(' ')) : undefined;
+    const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     return { ...place, people, removal, failure };
   } catch (thrown) {
     io.signal.throwIfAborted();
@@ -192,13 +192,15 @@ function purgeFailure(thrown: unknown, name: string, logger: Logger): UserError 
   return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
 }
 
+const peopleOf = (places: readonly PlannedPlace[]): PeopleInPlace[] => places.map(({ people }) => people);
+
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */
-export function purgeGuardProblem(plan: PurgePlan): string | undefined {
-  const { settings, listedIds, listedPeople, places } = plan;
+export function purgeGuardProblem(plan: PurgePlan, peopleInPlaces = peopleOf(plan.places)): string | undefined {
+  const { settings, listedIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const unifiedIds = [...unifiedIdsOf(plan).keys()];
-  const personCount = new Set(unifiedIds.map((text) => personKeyOf(text, hashKey))).size;
+  const unifiedIds = [...unifiedIdsOf(plan, peopleInPlaces).keys()];
+  const personCount = new Set(unifiedIds.map((unifiedId) => personKeyOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -206,7 +208,7 @@ export function purgeGuardProblem(plan: PurgePlan): string | undefined {
       `If that is meant, give --max-people ${personCount}.`
     );
   }
-  const sources = [listedPeople, ...places.map(({ people }) => people)];
+  const sources = [listedPeople, ...peopleInPlaces];
   const sharedPeople = new Set(sources.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
   if (sharedPeople.size === 0 || allowsShared) return undefined;
   return (
@@ -219,24 +221,22 @@ export function purgeGuardProblem(plan: PurgePlan): string | undefined {
  * Every form of the people's unified ids: as the ways have them, and as rows of the places do. A hash needs no key if
  * its plain id is there, too.
  */
-function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan): UnifiedIds {
+function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan, peopleInPlaces = peopleOf(places)): UnifiedIds {
   // Last those of rows: a place knows under which key its form is a hash.
   const unifiedIds = new Map<string, string | undefined>([
-    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((text) => [text, undefined] as const),
-    ...places.flatMap(({ people }) => [...people.unifiedIds]),
+    ...[...listedPeople.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
+    ...peopleInPlaces.flatMap((people) => [...people.unifiedIds]),
   ]);
-  for (const text of unifiedIds.keys()) {
-    const person = personKeyOf(text, settings.hashKey);
-    if (person !== text && unifiedIds.has(person)) unifiedIds.set(person, undefined);
+  for (const unifiedId of unifiedIds.keys()) {
+    const hash = personKeyOf(unifiedId, settings.hashKey);
+    if (hash !== unifiedId && unifiedIds.has(hash)) unifiedIds.set(hash, undefined);
   }
   return unifiedIds;
 }
 
-/** A sentence about these tables, files or folders, if there are any. */
-const aboutNames = (names: readonly string[], sentenceOf: (shown: string) => string): string[] =>
-  names.length === 0
-    ? []
-    : [sentenceOf(`${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`)];
+/** Tables, files or folders, as a warning names them. */
+const namesText = (names: readonly string[]): string =>
+  `${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LedgerContent[] {
@@ -246,7 +246,7 @@ function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): Led
     const rows = people.rowCountById.get(id) ?? 0;
     const isConfirmed = standingAnswer(ledger.history.of(id))?.outcome === 'done';
     const again = (isConfirmed && requestedIds.has(id)) || undefined;
-    return { kind: 'purge', id: ledger.key.idHash(id), place, rows, again } as const;
+    return { kind: 'purge', id: ledger.keys.ids.hashOf(id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || listedIds.length === 0 ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;

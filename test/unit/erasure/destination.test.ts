@@ -93,7 +93,7 @@ describe('a sync', () => {
     setup.server.seen.length = 0;
     const second = await setup.write(rows);
     expect([second.code, setup.server.ids(), statsOf(second).length]).toEqual([0, ['b'], 2]);
-    expect(second.text).toMatch(/1 ID was deleted at the service before .* requested_at_field/);
+    expect(second.text).toMatch(/1 ID was deleted at the service before .* To request them, set requested_at_field\./);
   });
 
   it('dry: sends nothing, echoes no state, and says what a real one would do', async () => {

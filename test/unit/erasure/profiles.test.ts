@@ -353,9 +353,16 @@ describe('a place that is not purged', () => {
     useProfiles(csvOf(['A', u('a')]));
     await load([row('a')], LAKE);
     writeList('lake/events/event_date=2026-01-15/data.parquet', 'damaged');
-    const done = await erase('--id', 'A', ...only(LAKE));
-    expect([done.exit, requestedIds()], done.said).toEqual([3, ['A']]);
-    expect(done.error).toContain('may hold the people');
+    const words = ['--id', 'A', ...only(LAKE)];
+    const { hash } = await planOf(...words);
+    const done = await run('forget', ...words, '--execute', '--confirm', hash);
+    expect([done.code, requestedIds(), done.result], done.said).toEqual([
+      3,
+      ['A'],
+      expect.stringContaining('not purged whole'),
+    ]);
+    expect(done.said).toMatch(/parquet .*lake: They may hold the people/);
+    expect(done.result).not.toContain('They may hold the people');
     const proof = await run('forget', '--proof', 'A');
     const sentence = 'Something there could not be reached, and may hold the people: repair it, and purge again.';
     expect([proof.code, proof.result]).toEqual([3, expect.stringContaining(sentence)]);
