@@ -36,7 +36,7 @@ export async function profilesOfIds(
   if (answer.kind === 'invalid') answer = await download(ALL_PROPERTIES, deps);
   if (answer.kind !== 'checked') {
     const sentence = sentenceOf(answer.clause);
-    if (answer.kind === 'retry') throw transientError(`${sentence} ${REMEDY}`);
+    if (answer.kind === 'later') throw transientError(`${sentence} ${REMEDY}`);
     const isMissing = answer.kind === 'gone' || answer.kind === 'invalid';
     if (!isMissing) throw configError(`${sentence} Nothing was done.`);
     return { whyNoProfiles: `The service does not export profiles: ${sentence}` };
@@ -55,7 +55,7 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfilesOfIds
     return await downloadProfiles(request, deps);
   } catch (error) {
     if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
-    return { kind: 'retry' as const, clause: error.message };
+    return { kind: 'later' as const, clause: error.message };
   }
 }
 

@@ -93,7 +93,7 @@ async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps)
     });
     if (answer.kind === 'checked') return answer.scan.columns;
     if (answer.kind === 'empty') return [];
-    const mayBeTooMany = ['retry_or_split', 'invalid', 'gone'].includes(answer.kind);
+    const mayBeTooMany = ['too_large', 'invalid', 'gone'].includes(answer.kind);
     if (days === 1 || !mayBeTooMany) throw downloadError(label, answer);
   }
 }

@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
-import type { EventRequest, NoData } from '../service/export/export-service.ts';
+import type { EventRequest, NoDownload } from '../service/export/export-service.ts';
 import type { CheckedFile } from './checked-day.ts';
 
 /** Exports the day at hand, or with these changes to its request, until the result is final. */
 export type SendExport = (changes?: Partial<EventRequest>) => Promise<ExportResult>;
 
 /** What the exports of one request came to: a file, or the reason why there is none. */
-export type ExportResult = { readonly kind: 'file'; readonly file: CheckedFile } | NoData;
+export type ExportResult = { readonly kind: 'file'; readonly file: CheckedFile } | NoDownload;
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {

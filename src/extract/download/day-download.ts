@@ -8,7 +8,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
-import type { NoData } from '../../service/export/export-service.ts';
+import type { NoDownload } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
@@ -30,7 +30,7 @@ interface DownloadedDay {
 /** A day that was answered twice without data. Once another day has come as CSV, it is a downloaded day without rows. */
 export interface EmptyDay extends Omit<DownloadedDay, 'kind'> {
   readonly kind: 'empty';
-  readonly answer: NoData;
+  readonly answer: NoDownload;
 }
 
 /** A day that was not loaded; other days may be. The next run reads one that is not over. */
@@ -109,11 +109,11 @@ export class DayDownloader {
    *   a file                     its rows                                 its rows
    *   empty                      no rows, if it comes twice and none are  left to the next run
    *                              stored under the same filters; or failed
-   *   retry_or_split             its parts                                left to the next run
+   *   too_large                  its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
-   *   retry                      failed                                   left to the next run
+   *   later                      failed                                   left to the next run
    */
   async #resultOf(result: ExportResult): Promise<DayResult> {
     const day = this.#day;
@@ -122,7 +122,7 @@ export class DayDownloader {
     switch (result.kind) {
       case 'empty':
         return this.#confirmEmpty(result);
-      case 'retry_or_split':
+      case 'too_large':
         return this.#inParts();
       case 'gone':
         return { kind: 'gone', day };
@@ -141,7 +141,7 @@ export class DayDownloader {
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows of the same filters. */
-  async #confirmEmpty(answer: NoData): Promise<DayResult> {
+  async #confirmEmpty(answer: NoDownload): Promise<DayResult> {
     const day = this.#day;
     const secondAnswer = await this.#export();
     if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
@@ -216,7 +216,7 @@ export class DayDownloader {
 }
 
 /** The failure of a body that no other download mends. */
-function unsupportedError(day: Day, { code, clause }: NoData): UserError {
+function unsupportedError(day: Day, { code, clause }: NoDownload): UserError {
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${adviceToSkip(day)}`;

@@ -10,7 +10,7 @@ const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 /** The results that another `to_date` may change. */
-const MAY_DEPEND_ON_END = new Set<ExportResult['kind']>(['file', 'empty', 'invalid', 'retry_or_split']);
+const MAY_DEPEND_ON_END = new Set<ExportResult['kind']>(['file', 'empty', 'invalid', 'too_large']);
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the result for D

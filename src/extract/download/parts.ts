@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { ExportFilters, NoData } from '../../service/export/export-service.ts';
+import type { ExportFilters, NoDownload } from '../../service/export/export-service.ts';
 import type { CheckedFile } from '../checked-day.ts';
 import { filtersAnything } from '../export-settings.ts';
 import { removeFiles, type SendExport } from '../spool.ts';
@@ -41,13 +41,13 @@ export async function exportParts(
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
   const files: CheckedFile[] = [];
   const acceptedNames: string[] = [];
-  let lastWithoutRows: NoData | undefined;
+  let lastWithoutRows: NoDownload | undefined;
   // One answer without data proves nothing, least of all from a service that could not export the day.
   const exportPart: SendExport = async (changes) => {
     const part = await sendExport(changes);
     return part.kind === 'empty' ? sendExport(changes) : part;
   };
-  const fail = async (which: string, noData: NoData) => {
+  const fail = async (which: string, noData: NoDownload) => {
     await removeFiles(files);
     return tooLargeError(day, which, noData);
   };
@@ -72,7 +72,7 @@ export async function exportParts(
   return lastWithoutRows !== undefined && files.length === 0 ? fail(which, lastWithoutRows) : files;
 }
 
-function tooLargeError(day: Day, which: string, { clause }: NoData): UserError {
+function tooLargeError(day: Day, which: string, { clause }: NoDownload): UserError {
   const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,

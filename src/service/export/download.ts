@@ -7,7 +7,13 @@ import { sentenceOf } from '../../base/text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
-import { type ExportRequest, type ExportService, InterruptedExport, type NoData } from './export-service.ts';
+import {
+  type ExportRequest,
+  type ExportService,
+  InterruptedExport,
+  type NoData,
+  type NoDownload,
+} from './export-service.ts';
 
 export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
   readonly service: ExportService;
@@ -23,7 +29,7 @@ export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runt
 }
 
 /** What the attempts at one export came to. */
-export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | NoData) & {
+export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | NoDownload) & {
   /** Number of requests that were sent. */
   readonly exports: number;
 };
@@ -71,14 +77,14 @@ class Download<Output extends CheckedOutput> {
     return { ...answer, exports: this.#exports };
   }
 
-  #afterAllAttempts(): NoData {
+  #afterAllAttempts(): NoDownload {
     const lastAttempt = this.#failedAttempts[this.#failedAttempts.length - 1];
     const times = `the export of ${this.#options.label} failed ${BACKOFF.attempts} times`;
-    return forNextRun(lastAttempt, `${times}, at last because ${withCode(lastAttempt)}; nothing of it was stored`);
+    return forLaterRun(lastAttempt, `${times}, at last because ${withCode(lastAttempt)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
-  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | NoData | undefined> {
+  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | NoDownload | undefined> {
     const { label } = this.#options;
     let answer = await this.#sendOnce();
     // A refusal for the quota is no attempt.
@@ -88,7 +94,7 @@ class Download<Output extends CheckedOutput> {
         this.#warnOfInvalidUtf8(answer);
         return answer;
       case 'wait':
-        return forNextRun(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
+        return forLaterRun(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
         const finalAnswer = this.#answerIfFinal(answer);
@@ -97,20 +103,21 @@ class Download<Output extends CheckedOutput> {
         return finalAnswer;
       }
       default:
-        return answer;
+        return { ...answer, kind: answer.kind };
     }
   }
 
   /** The answer if another attempt would fail as well; undefined if it may succeed. */
-  #answerIfFinal(answer: NoData): NoData | undefined {
+  #answerIfFinal(answer: NoData): NoDownload | undefined {
     const { kind, code, clause, where } = answer;
     const isSame = (before: NoData) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#failedAttempts.some(isSame)) {
       const broken = `the export of ${this.#options.label} is broken twice in the same way`;
-      return forNextRun(answer, `${broken}: ${clause}. Nothing of it was stored`);
+      return forLaterRun(answer, `${broken}: ${clause}. Nothing of it was stored`);
     }
     const splitsBefore = this.#failedAttempts.filter((attempt) => attempt.kind === 'retry_or_split').length;
-    return kind === 'retry_or_split' && splitsBefore + 1 >= TOO_LARGE_AFTER ? answer : undefined;
+    const isTooLarge = kind === 'retry_or_split' && splitsBefore + 1 >= TOO_LARGE_AFTER;
+    return isTooLarge ? { ...answer, kind: 'too_large' } : undefined;
   }
 
   /** `pause` in ms. */
@@ -168,8 +175,7 @@ class Download<Output extends CheckedOutput> {
 /** The clause with its code, to search for. */
 const withCode = ({ clause, code }: NoData): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
-/** No data, after which only the next run may succeed. */
-const forNextRun = (noData: NoData, clause: string): NoData => ({ ...noData, kind: 'retry', clause });
+const forLaterRun = (noData: NoData, clause: string): NoDownload => ({ ...noData, kind: 'later', clause });
 
 /** Why an export gave no body that could be checked to its end. Throws any other error. */
 function noDataOf(error: unknown): NoData {
@@ -186,14 +192,14 @@ function noDataOf(error: unknown): NoData {
 }
 
 /** The failure for a user; `label` names what was exported, a day or several. */
-export function downloadError(label: string, { kind, code, clause, where }: NoData): UserError {
+export function downloadError(label: string, { kind, code, clause, where }: NoDownload): UserError {
   const details = { where: { ...where, ...(isDay(label) && { day: label }) }, detail: code };
   switch (kind) {
     case 'empty':
       return transientError(`For ${label} ${clause}.`, details);
-    case 'retry':
+    case 'later':
       return transientError(`${sentenceOf(clause)} Run again later.`, details);
-    case 'retry_or_split':
+    case 'too_large':
       return transientError(`The service does not export ${label}: ${clause}. Run again later.`, details);
     default:
       return configError(`The service does not export ${label}: ${sentenceOf(clause)}`, details);

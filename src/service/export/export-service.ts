@@ -4,7 +4,7 @@ import { sentenceOf } from '../../base/text.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { QuotaReport } from '../../http/quota-report.ts';
 
-/** No answer came, or a body that could not be read to its end. */
+/** Thrown in place of an answer, or by its bytes: no answer came, or its body could not be read to its end. */
 export class InterruptedExport extends UserError {
   override readonly name = 'InterruptedExport';
   /** What this means as an answer. */
@@ -24,21 +24,30 @@ export interface ExportBody {
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
-/** Why a request gave no data: one answer, or all attempts. `code` is its reason, of which a kind has several. */
+/** Why one request gave no data. `code` is its reason, of which a kind has several. */
 export interface NoData {
   /**
-   * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
-   * after a pause, at last by the next run. `retry_or_split`: the same again, and after a few times a smaller export.
-   * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the
-   * service exports; of profiles: it has no such export. `invalid`: the request, or a day that has not begun, is not
-   * accepted. `unsupported`: a body of another format, which another download would have as well.
+   * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
+   * `wait`: nothing more is sent before the quota allows it. The others are final.
    */
-  readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
+  readonly kind: 'retry' | 'retry_or_split' | 'wait' | FinalNoDataKind;
   readonly code: string;
   /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;
   /** Row and byte of a body that came to its end and is broken. */
   readonly where?: FailurePosition | undefined;
+}
+
+/**
+ * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `config`: the user must act.
+ * `gone`: older than the service exports; of profiles: it has no such export. `invalid`: the request, or a day that has
+ * not begun, is not accepted. `unsupported`: a body of another format, which another download would have as well.
+ */
+type FinalNoDataKind = 'empty' | 'config' | 'gone' | 'invalid' | 'unsupported';
+
+/** Why all attempts at an export gave no data. `later`: the next run may succeed. `too_large`: a smaller export may. */
+export interface NoDownload extends Omit<NoData, 'kind'> {
+  readonly kind: 'later' | 'too_large' | FinalNoDataKind;
 }
 
 export type ExportAnswer = (ExportBody | NoData) & {

@@ -17,10 +17,9 @@ export interface ProfileDeps<Output extends CheckedOutput>
 }
 
 /**
- * Downloads all profiles, and repeats a request that may succeed later. An answer without data is `retry` if the next
- * run may succeed. It is `gone` if the service does not have this export, `invalid` if it refuses the form of the
- * request. For `config` and `unsupported` the user must act. Throws what `openOutput` and its output throw, UserErrors
- * of the quota, and the signal's reason.
+ * Downloads all profiles, and repeats a request that may succeed later. An answer is `gone` if the service does not
+ * have this export, and `invalid` if it refuses the form of the request; none is `empty` or `too_large`. Throws what
+ * `openOutput` and its output throw, UserErrors of the quota, and the signal's reason.
  */
 export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,
@@ -39,6 +38,6 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     return { kind: 'config', code: 'no_such_columns', clause, exports: answer.exports };
   }
   if (answer.code === NOT_FOUND) return { ...answer, kind: 'gone' };
-  if (answer.kind !== 'empty' && answer.kind !== 'retry_or_split') return answer;
-  return { ...answer, kind: 'retry', clause: `the export of profiles failed: ${answer.clause}` };
+  if (answer.kind !== 'empty' && answer.kind !== 'too_large') return answer;
+  return { ...answer, kind: 'later', clause: `the export of profiles failed: ${answer.clause}` };
 }
