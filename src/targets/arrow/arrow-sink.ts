@@ -1,23 +1,17 @@
 // This folder: the target `arrow`: one stream of all days, of which nothing is stored. DuckDB writes the typed rows of
-// a day into a temporary Parquet file (`day-files.ts`). Its record batches are sent as one stream (`ipc-stream.ts`).
+// a day into a temporary Parquet file (`day-files.ts`). Its record batches are sent as one stream (`ipc-stream.ts`), into
+// a file, a pipe or stdout (`output.ts`).
 
-import { once } from 'node:events';
-import { createWriteStream, statSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { WriteStream } from 'node:tty';
-import { abortable } from '../../base/abort.ts';
-import { DAY_MS } from '../../base/clock.ts';
 import { codeOf, configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay, CheckedFile } from '../../extract/checked-day.ts';
-import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { replaceablePath } from '../../fs/named-file.ts';
-import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
@@ -25,6 +19,7 @@ import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
 import { type DayFile, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
+import { withOutput } from './output.ts';
 
 /** One Arrow IPC stream, into a file or on a stream that stays open. Throws a configuration failure for a terminal. */
 export function openArrowSink(out: string | Writable, options: OpenOptions): StreamSink {
@@ -59,10 +54,13 @@ async function writeArrow(
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
-        const { days: plannedDays, ...plan } = await planStream(days, folder.path, options);
-        const dayFiles = writeDayFiles(plannedDays, { ...plan, engine, folder });
+        const { pinnedTypes } = options.columnSettings;
+        const plan = await (pinnedTypes === undefined
+          ? planAllDays(days, folder.path, options)
+          : planPinned(days, options));
+        const dayFiles = writeDayFiles({ ...plan, engine, folder });
         // DuckDB writes the next day while one is sent, unless that may have to be waited for at the service.
-        const nextFiles = Array.isArray(plannedDays) ? oneAhead(dayFiles) : dayFiles;
+        const nextFiles = pinnedTypes === undefined ? oneAhead(dayFiles) : dayFiles;
         await sendDays(nextFiles, typedColumns(plan.columns), output, options, onSent);
       } finally {
         await engine.close();
@@ -77,80 +75,22 @@ async function writeArrow(
   }
 }
 
-/**
- * Gives `write` the Node stream to write to. A file appears under its name once it is complete. A device or a pipe is
- * written directly. Throws the system's error.
- */
-async function withOutput(
-  out: string | Writable,
-  { clock, signal }: OpenOptions,
-  write: (output: Writable) => Promise<void>,
-): Promise<void> {
-  if (typeof out !== 'string') return write(out);
-  const file = replaceablePath(out);
-  if (file === undefined) {
-    const output = createWriteStream(out);
-    // A pipe opens once somebody reads it.
-    return writeAndClose(output, abortable(once(output, 'open'), signal), write);
-  }
-  const path = await unfinishedPathOf(file, clock.now());
-  try {
-    const output = createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE_MODE });
-    await writeAndClose(output, once(output, 'open'), write);
-    await replaceFileFrom(file, path);
-  } finally {
-    await rm(path, { force: true });
-  }
+/** The pinned columns of a stream, and the settings by which its days are read as they come. */
+function planPinned(days: AsyncIterable<CheckedDay>, { columnSettings }: OpenOptions) {
+  const columns = pinnedColumns(columnSettings);
+  // What the stream lacks goes to `_rescued`, also if `column_types` names it.
+  const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
+  const frozen = { schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
+  return { days, columns, columnSettings: { ...columnSettings, ...frozen } };
 }
 
-async function writeAndClose(
-  output: Writable,
-  opened: Promise<unknown>,
-  write: (output: Writable) => Promise<void>,
-): Promise<void> {
-  const closed = once(output, 'close');
-  closed.catch(() => undefined);
-  try {
-    await opened;
-    await write(output);
-    // The reader of a pipe has left.
-    if (output.destroyed) return;
-    output.end();
-    await closed;
-  } finally {
-    output.destroy();
-  }
-}
-
-/** The path of a file until it is complete. Removes those that killed runs left, once they are a day old. */
-async function unfinishedPathOf(file: string, now: number): Promise<string> {
-  // Without this check only the rename at the very end would find that a folder has this name.
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
-    throw Object.assign(new Error(`${file} is a folder`), { code: 'EISDIR' });
-  }
-  // A younger one may be that of a run that waits for its first day.
-  await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
-  return temporaryPathOf(file);
-}
-
-/**
- * The days and the columns of a stream, and the settings by which its days are read. Without a pinned schema all
- * files are kept until the columns are known.
- */
-async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
-  const { columnSettings } = options;
-  if (columnSettings.pinnedTypes !== undefined) {
-    const columns = pinnedColumns(columnSettings);
-    // What the stream lacks goes to `_rescued`, also if `column_types` names it.
-    const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
-    const frozen = { schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
-    return { days, columns, columnSettings: { ...columnSettings, ...frozen } };
-  }
+/** The columns of all days, and these days: their files are kept in a folder until the last has come. */
+async function planAllDays(days: AsyncIterable<CheckedDay>, folder: string, { columnSettings, logger }: OpenOptions) {
   const waitingDays: CheckedDay[] = [];
   let columns = EVENTS.initialColumns;
   for await (const day of days) {
     const plan = planColumns(columns, [day], columnSettings, waitingDays.length === 0);
-    logWidened(options.logger, plan.changes);
+    logWidened(logger, plan.changes);
     columns = plan.columns;
     const files: CheckedFile[] = [];
     for (const [i, file] of day.files.entries()) {

@@ -38,8 +38,9 @@ const MAX_DICTIONARY_VALUES = 4_096;
 /** Temporary table: the ids of the rows of the last day that may share rows with the next one. */
 const SENT_ROWS = '_dfinery_sent_rows';
 
-/** What the files of all days of a stream have in common. */
+/** The days of a stream, and what their files have in common. */
 interface DayFileOptions {
+  readonly days: AsyncIterable<CheckedDay> | Iterable<CheckedDay>;
   readonly engine: Engine;
   /** The folder of the run, in which the files are made. */
   readonly folder: RunFolder;
@@ -49,11 +50,8 @@ interface DayFileOptions {
 }
 
 /** Writes a file for each day, with the columns of a stream, and removes the files of the export. Throws UserError. */
-export async function* writeDayFiles(
-  days: AsyncIterable<CheckedDay> | Iterable<CheckedDay>,
-  options: DayFileOptions,
-): AsyncGenerator<DayFile> {
-  const { engine } = options;
+export async function* writeDayFiles(options: DayFileOptions): AsyncGenerator<DayFile> {
+  const { days, engine } = options;
   // A stream has the rows in the order of the export. They would lose it if this optimizer exchanged the sides of a join.
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
   await engine.run(`CREATE TEMP TABLE ${SENT_ROWS} (event_date DATE, row_id VARCHAR)`);

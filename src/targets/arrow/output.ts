@@ -1,0 +1,66 @@
+import { once } from 'node:events';
+import { createWriteStream, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
+import { abortable } from '../../base/abort.ts';
+import { DAY_MS } from '../../base/clock.ts';
+import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { replaceablePath } from '../../fs/named-file.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
+import type { OpenOptions } from '../contract.ts';
+
+/**
+ * Gives `write` the Node stream to write to. A file appears under its name once it is complete. A device or a pipe is
+ * written directly. Throws the system's error.
+ */
+export async function withOutput(
+  out: string | Writable,
+  { clock, signal }: OpenOptions,
+  write: (output: Writable) => Promise<void>,
+): Promise<void> {
+  if (typeof out !== 'string') return write(out);
+  const file = replaceablePath(out);
+  if (file === undefined) {
+    const output = createWriteStream(out);
+    // A pipe opens once somebody reads it.
+    return writeAndClose(output, abortable(once(output, 'open'), signal), write);
+  }
+  const path = await unfinishedPathOf(file, clock.now());
+  try {
+    const output = createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE_MODE });
+    await writeAndClose(output, once(output, 'open'), write);
+    await replaceFileFrom(file, path);
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+async function writeAndClose(
+  output: Writable,
+  opened: Promise<unknown>,
+  write: (output: Writable) => Promise<void>,
+): Promise<void> {
+  const closed = once(output, 'close');
+  closed.catch(() => undefined);
+  try {
+    await opened;
+    await write(output);
+    // The reader of a pipe has left.
+    if (output.destroyed) return;
+    output.end();
+    await closed;
+  } finally {
+    output.destroy();
+  }
+}
+
+/** The path of a file until it is complete. Removes those that killed runs left, once they are a day old. */
+async function unfinishedPathOf(file: string, now: number): Promise<string> {
+  // Without this check only the rename at the very end would find that a folder has this name.
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
+    throw Object.assign(new Error(`${file} is a folder`), { code: 'EISDIR' });
+  }
+  // A younger one may be that of a run that waits for its first day.
+  await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
+  return temporaryPathOf(file);
+}
