@@ -46,6 +46,28 @@ export const NOTHING_STORED: Commit = {
   rescuedCells: new Map(),
 };
 
+/** The sum of two commits. A column counts as widened if it was there before both, and once, with both types. */
+export function sumOfCommits(total: Commit, commit: Commit): Commit {
+  const columnsAdded = [...total.columnsAdded, ...commit.columnsAdded];
+  const widenedColumns = new Map(total.columnsWidened.map((column) => [column.name, column]));
+  for (const column of commit.columnsWidened) {
+    if (columnsAdded.includes(column.name)) continue;
+    widenedColumns.set(column.name, { ...column, from: widenedColumns.get(column.name)?.from ?? column.from });
+  }
+  const rescuedCells = new Map(total.rescuedCells);
+  for (const [column, cells] of commit.rescuedCells) rescuedCells.set(column, (rescuedCells.get(column) ?? 0) + cells);
+  return {
+    daysWritten: [...total.daysWritten, ...commit.daysWritten],
+    rowsWritten: total.rowsWritten + commit.rowsWritten,
+    rowsGained: total.rowsGained + commit.rowsGained,
+    daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
+    daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
+    columnsAdded,
+    columnsWidened: [...widenedColumns.values()],
+    rescuedCells,
+  };
+}
+
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
   batch: PlannedBatch,

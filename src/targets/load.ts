@@ -10,7 +10,7 @@ import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { Extraction } from '../extract/extraction.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
 import type { Plan } from '../extract/which-days.ts';
-import { type Commit, NOTHING_STORED } from '../table/commit.ts';
+import { type Commit, NOTHING_STORED, sumOfCommits } from '../table/commit.ts';
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
@@ -18,7 +18,7 @@ import type { Sink, StreamSink } from './contract.ts';
 export interface LoadCounts
   extends Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
     Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesEnd'> {
-  /** The sum of all commits. A column counts as widened if the place had it before, and once, with both types. */
+  /** The sum of all commits. */
   readonly total: Commit;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   readonly suppressed: number;
@@ -150,25 +150,4 @@ function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): 
     const message = `column ${column}: ${plainCount(cells, 'cell')} not of its type, kept as text in _rescued`;
     logger.warn('cells.rescued', message, { column, cells });
   }
-}
-
-function sumOfCommits(total: Commit, commit: Commit): Commit {
-  const columnsAdded = [...total.columnsAdded, ...commit.columnsAdded];
-  const widenedColumns = new Map(total.columnsWidened.map((column) => [column.name, column]));
-  for (const column of commit.columnsWidened) {
-    if (columnsAdded.includes(column.name)) continue;
-    widenedColumns.set(column.name, { ...column, from: widenedColumns.get(column.name)?.from ?? column.from });
-  }
-  const rescuedCells = new Map(total.rescuedCells);
-  for (const [column, cells] of commit.rescuedCells) rescuedCells.set(column, (rescuedCells.get(column) ?? 0) + cells);
-  return {
-    daysWritten: [...total.daysWritten, ...commit.daysWritten],
-    rowsWritten: total.rowsWritten + commit.rowsWritten,
-    rowsGained: total.rowsGained + commit.rowsGained,
-    daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
-    daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
-    columnsAdded,
-    columnsWidened: [...widenedColumns.values()],
-    rescuedCells,
-  };
 }

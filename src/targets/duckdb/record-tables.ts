@@ -12,8 +12,8 @@ const JSON_SQL_BY_TYPE: Readonly<Record<string, (column: string) => string>> = {
   TIMESTAMPTZ: (column) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
 };
 
-/** A table with a row for each record. Without `T` its members may have any name. */
-export interface RecordTable<T = never> {
+/** A table with a row for each record of the type `T`. */
+export interface RecordTable<T> {
   readonly name: string;
   readonly comment: string;
   /** The column by which records are ordered. */
@@ -21,6 +21,8 @@ export interface RecordTable<T = never> {
   /** By name and in their order: the member of the record, and the type of the column. */
   readonly columns: Readonly<Record<string, readonly [member: keyof T & string, duckDbType: string]>>;
 }
+
+type AnyRecordTable = RecordTable<never>;
 
 export const DAYS_TABLE: RecordTable<StoredReceipt> = {
   name: '_dfinery_days',
@@ -95,9 +97,9 @@ export const RUNS_TABLE: RecordTable<RunRecord> = {
   },
 };
 
-export const RECORD_TABLES: readonly RecordTable[] = [DAYS_TABLE, COLUMNS_TABLE, CHANGES_TABLE, RUNS_TABLE];
+export const RECORD_TABLES: readonly AnyRecordTable[] = [DAYS_TABLE, COLUMNS_TABLE, CHANGES_TABLE, RUNS_TABLE];
 
-export async function createRecordTable(engine: Engine, { name, comment, columns }: RecordTable): Promise<void> {
+export async function createRecordTable(engine: Engine, { name, comment, columns }: AnyRecordTable): Promise<void> {
   const columnsSql = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(comment)}`);
@@ -108,7 +110,7 @@ export async function readRecords<T extends object>(engine: Engine, table: Recor
   return (await readRows(engine, table)).map(({ rowid: _rowid, ...record }) => record as T);
 }
 
-async function readRows(engine: Engine, { name, orderBy, columns }: RecordTable): Promise<ResultRow[]> {
+async function readRows(engine: Engine, { name, orderBy, columns }: AnyRecordTable): Promise<ResultRow[]> {
   const select = Object.entries(columns).map(([column, [member, type]]) => {
     const columnSql = identifier(column);
     return `${JSON_SQL_BY_TYPE[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
@@ -142,7 +144,7 @@ export async function replaceRecords<T extends object>(
   await addRecords(engine, table, addedRecords);
 }
 
-function valuesOf({ columns }: RecordTable, record: object): SqlValue[] {
+function valuesOf({ columns }: AnyRecordTable, record: object): SqlValue[] {
   const fields: { readonly [member: string]: SqlValue | undefined } = { ...record };
   return Object.values(columns).map(([member]) => fields[member] ?? null);
 }

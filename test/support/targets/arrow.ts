@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
-import { type Commit, NOTHING_STORED } from '../../../src/table/commit.ts';
+import { type Commit, NOTHING_STORED, sumOfCommits } from '../../../src/table/commit.ts';
 import { arrow } from '../../../src/targets/targets.ts';
 import { arrowAt } from '../column-types.ts';
 import { Days, type PlaceSettings } from './days.ts';
@@ -15,10 +15,8 @@ export class ArrowFixture extends Days {
   /** Writes a stream; `rows` are those of the days that its reader has taken. */
   async write(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>, settings: PlaceSettings = {}): Promise<Commit> {
     let sum: Commit = NOTHING_STORED;
-    const onSent = (_: CheckedDay, { rowsWritten, daysWritten, rescuedCells }: Commit) => {
-      const merged = new Map([...sum.rescuedCells, ...rescuedCells]);
-      const days = [...sum.daysWritten, ...daysWritten];
-      sum = { ...sum, rowsWritten: sum.rowsWritten + rowsWritten, daysWritten: days, rescuedCells: merged };
+    const onSent = (_: CheckedDay, sent: Commit) => {
+      sum = sumOfCommits(sum, sent);
     };
     const sink = await arrow.open(this.options({ ...settings, address: this.out }));
     await sink.write(each(days), onSent);
