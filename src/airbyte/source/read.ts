@@ -77,26 +77,12 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   }
 }
 
-/** Reads each day once for all streams of events. A failure ends its stream. Throws for a stop, and for defects. */
+/**
+ * Plans and starts the streams of events, and reads each day once for all of them. A failure ends its stream. Throws for
+ * a stop, and for defects.
+ */
 async function readEvents(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps): Promise<void> {
-  const streams = await startStreams(outputs, states, deps);
-  if (!streams.some(isRunning)) return;
-  try {
-    const plans = streams.map(({ plan }) => plan);
-    const downloads = await DownloadQueue.open(plans, deps);
-    await deliverDays(downloads.results(), streams, deps).finally(() => downloads.close());
-  } catch (error) {
-    // Once all streams have ended, no stream is left that could be told of the failure.
-    if (!streams.some(isRunning)) throw error;
-    for (const { output } of streams.filter(isRunning)) await output.fail(error);
-  }
-}
-
-const isRunning = ({ output }: EventStream): boolean => output.isRunning;
-
-/** Plans and starts the streams. One that cannot be planned has failed, and is left out. */
-async function startStreams(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps) {
-  const { config, clock } = deps;
+  const { config, clock, heartbeat } = deps;
   const logger = withoutRepeats(deps.logger);
   const now = clock.now();
   const streams: EventStream[] = [];
@@ -110,15 +96,26 @@ async function startStreams(outputs: readonly StreamOutput[], states: SavedState
     }
   }
   for (const stream of streams) await stream.start();
-  for (const { plan } of streams) logNotes(plan, logger);
-  return streams;
-}
-
-async function deliverDays(results: AsyncGenerator<DayResult, void>, streams: readonly EventStream[], deps: ReadDeps) {
-  while (streams.some(isRunning)) {
-    const { value: dayResult, done } = await deps.heartbeat.beatWhile(results.next());
-    if (done === true) return;
-    await deliverDay(dayResult, streams, deps);
+  const plans = streams.map(({ plan }) => plan);
+  for (const plan of plans) logNotes(plan, logger);
+  const runningStreams = () => streams.filter(({ output }) => output.isRunning);
+  if (runningStreams().length === 0) return;
+  try {
+    const downloads = await DownloadQueue.open(plans, deps);
+    try {
+      const results = downloads.results();
+      while (runningStreams().length > 0) {
+        const next = await heartbeat.beatWhile(results.next());
+        if (next.done === true) break;
+        await deliverDay(next.value, streams, deps);
+      }
+    } finally {
+      await downloads.close();
+    }
+  } catch (error) {
+    // Once all streams have ended, no stream is left that could be told of the failure.
+    if (runningStreams().length === 0) throw error;
+    for (const { output } of runningStreams()) await output.fail(error);
   }
 }
 

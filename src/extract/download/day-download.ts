@@ -71,8 +71,10 @@ export class DayDownloader {
 
   /** Throws a failure that ends the run. */
   async run(): Promise<DayResult> {
-    const provesEnd = this.#day === this.#deps.endProofDay;
-    const dayResult = await this.#resultOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
+    const { service, settings, endProofDay } = this.#deps;
+    const provesEnd = this.#day === endProofDay;
+    const result = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
+    const dayResult = await this.#resultOf(result);
     return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
   }
 
@@ -93,14 +95,6 @@ export class DayDownloader {
     service.learnFromScan(answer.scan);
     return { kind: 'file', file: fileOfBody(answer) };
   };
-
-  /** Exports the day, and finds out whether an export includes its end. */
-  async #proveEndDay(): Promise<ExportResult> {
-    const { service, settings } = this.#deps;
-    const { result, includesEnd } = await proveEndDay(this.#day, this.#export, settings);
-    if (includesEnd !== undefined) service.learnFromProof(this.#day, includesEnd);
-    return result;
-  }
 
   /**
    * What the result of an export means for the day.

@@ -3,6 +3,7 @@ import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import { receivedRows } from '../checked-day.ts';
 import { type ExportSettings, keepsColumn } from '../export-settings.ts';
+import type { ExtractDeps } from '../extract-deps.ts';
 import { type ExportResult, removeFiles, type SendExport } from '../spool.ts';
 
 const HOUR_S = 3600;
@@ -13,8 +14,9 @@ const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DA
 const MAY_DEPEND_ON_END = new Set<ExportResult['kind']>(['file', 'empty', 'invalid', 'too_large']);
 
 /**
- * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the result for D
- * under the rule that holds then. Rows prove it only if they have every column by which the service may select.
+ * Finds out whether an export includes its `to_date`, with three exports of one day D at most, and tells `service`.
+ * Returns the result for D under the rule that holds then. Rows prove it only if they have every column by which the
+ * service may select.
  *
  *   [D,D] spans an hour                                                       the end is included
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
@@ -23,23 +25,25 @@ const MAY_DEPEND_ON_END = new Set<ExportResult['kind']>(['file', 'empty', 'inval
 export async function proveEndDay(
   day: Day,
   sendExport: SendExport,
+  service: ExtractDeps['service'],
   settings: ExportSettings,
-): Promise<{ readonly result: ExportResult; readonly includesEnd: boolean | undefined }> {
+): Promise<ExportResult> {
   const next = addDays(day, 1);
   const dayAlone = await sendExport({ to: day });
-  if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return { result: dayAlone, includesEnd: undefined };
+  if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return dayAlone;
   const canProve = keepsColumn(EVENT_DATETIME, settings);
-  if (dayAlone.kind === 'file' && canProve && spansAnHour(dayAlone.file.columns))
-    return { result: dayAlone, includesEnd: true };
+  if (dayAlone.kind === 'file' && canProve && spansAnHour(dayAlone.file.columns)) {
+    service.learnFromProof(day, true);
+    return dayAlone;
+  }
   const bothDays = await sendExport({ to: next });
-  let includesEnd: false | undefined;
   if (hasNoRows(dayAlone) && bothDays.kind === 'file' && receivedRows(bothDays.file) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
-    if (hasNoRows(nextAlone)) includesEnd = false;
+    if (hasNoRows(nextAlone)) service.learnFromProof(day, false);
     if (nextAlone.kind === 'file') await removeFiles([nextAlone.file]);
   }
   if (dayAlone.kind === 'file') await removeFiles([dayAlone.file]);
-  return { result: bothDays, includesEnd };
+  return bothDays;
 }
 
 /** True for an export without any row; false for another failure. */
