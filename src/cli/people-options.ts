@@ -69,7 +69,7 @@ export async function withPeopleSearch<T>(
       byColumn: suppressed ? undefined : (byColumn ?? config.byColumn),
       mapping,
       hashKey: hashKey && new HashKey(hashKey),
-      io: settings,
+      runtime: settings,
     });
   } finally {
     await profileService?.close();

@@ -19,7 +19,7 @@ interface ErasureSettings extends LedgerSettings, RequestLimits {
 /** Whom to erase, where and how. */
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
-  readonly io: Omit<Runtime, 'env'>;
+  readonly runtime: Omit<Runtime, 'env'>;
   /** `suppressed`: the people of the suppression list alone. */
   readonly list: IdList | 'suppressed';
   /** `none`: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
@@ -55,13 +55,13 @@ export interface ErasurePlan {
  * UserError for what makes the execution impossible.
  */
 export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
-  const { settings, io, consent, deleter, purgeSettings, requestsAgain } = options;
+  const { settings, runtime, consent, deleter, purgeSettings, requestsAgain } = options;
   const isSuppressedOnly = options.list === 'suppressed';
   const list = options.list === 'suppressed' ? new IdList() : options.list;
   const { counts } = list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
-  const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === 'none', ids });
+  const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
   const requestableIds = deleter === undefined ? [] : listedIds;
   const idsDoneBefore = new Set(requestsAgain ? [] : requestableIds.filter((listed) => isDoneBefore(listed, ledger)));
   const idsToRequest = requestableIds.filter((listed) => !idsDoneBefore.has(listed));

@@ -29,13 +29,13 @@ export interface ErasureResult {
  * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
 export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
-  const { settings, io, consent, deleter, onPlanned, onDecided } = options;
-  const beganAt = io.clock.now();
+  const { settings, runtime, consent, deleter, onPlanned, onDecided } = options;
+  const beganAt = runtime.clock.now();
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
   const { ledger, purgePlan, idsToRequest, idsDoneBefore } = plan;
-  const planReport = reportOf(plan, undefined, io.clock.now() - beganAt);
+  const planReport = reportOf(plan, undefined, runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   const failure = planFailure(plan);
@@ -54,7 +54,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.
   const purged = purgePlan && (await purgePlaces(purgePlan));
-  io.signal.throwIfAborted();
+  runtime.signal.throwIfAborted();
 
   // 4. Request: ask the service for everybody not deleted yet. Then it knows no profile of them, by which rows that
   // stayed could be found. A place with `unreached` counts as purged: only bytes and damaged files stay there.
@@ -63,14 +63,15 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   let requests = NO_REQUESTS;
   if (isPurged && deleter !== undefined) {
     for (const { id } of idsDoneBefore) noteDecision(id, 'done');
-    requests = await sendRequests(idsToRequest, { ...io, ledger, limits: settings, deleter, onDecided: noteDecision });
+    const requestOptions = { ...runtime, ledger, limits: settings, deleter, onDecided: noteDecision };
+    requests = await sendRequests(idsToRequest, requestOptions);
   }
-  io.signal.throwIfAborted();
+  runtime.signal.throwIfAborted();
 
   // 5. Report: what it says of people is in the ledger by now.
   const areRowsGone = purged?.places.every(({ failure }) => failure === undefined) ?? false;
   const requestsFailure = isPurged ? requestFailure(plan, requests, areRowsGone, options) : undefined;
-  const report = reportOf(plan, { purged, requests }, io.clock.now() - beganAt);
+  const report = reportOf(plan, { purged, requests }, runtime.clock.now() - beganAt);
   return { report, failure: worstOf([...(purged?.failures ?? []), requestsFailure]) };
 }
 
@@ -81,7 +82,7 @@ function requestFailure(
   { ledger, purgePlan, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
   areRowsGone: boolean,
-  { settings, io }: ErasureOptions,
+  { settings, runtime }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
@@ -104,7 +105,7 @@ function requestFailure(
     );
   }
   // Without a ledger nobody knows whether the service has confirmed an id before.
-  if (isWrongField) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
+  if (isWrongField) runtime.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   if (settings.onRejected === 'continue' || rejected === 0) return undefined;
   return configError(`The service rejected ${formatCount(rejected, 'ID')} (${codesText(counts.rejected_codes)}).`, {
     exitCode: EXIT.guard,

@@ -10,7 +10,7 @@ import {
   joinUnifiedIds,
   type PeopleInPlace,
   type PeopleQuery,
-  personKeyOf,
+  personIdOf,
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
@@ -46,7 +46,7 @@ export interface SearchSettings {
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
   readonly mapping: string | undefined;
   readonly hashKey: HashKey | undefined;
-  readonly io: Pick<PlaceOptions, 'spoolDir'> & Runtime;
+  readonly runtime: Pick<PlaceOptions, 'spoolDir'> & Runtime;
 }
 
 const NO_WAY =
@@ -62,7 +62,7 @@ export interface ListedPeople {
   /** Those that no way found. */
   readonly missedIds: readonly ListedId[];
   /** Number of ids with a profile at the service; null if it was not asked. */
-  readonly idsWithProfile: number | null;
+  readonly profiledIdCount: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The ways in which they were looked for, in words. */
@@ -81,7 +81,7 @@ export async function findListedPeople(
   settings: SearchSettings,
   wasErased: (id: string) => boolean = () => false,
 ): Promise<ListedPeople> {
-  const { mapping, profileService, byColumn, hashKey, io } = settings;
+  const { mapping, profileService, byColumn, hashKey, runtime } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
@@ -92,11 +92,11 @@ export async function findListedPeople(
   const inPlaces = await searchPlaces(query, settings);
 
   // 3. The profiles of the service.
-  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((id) => personKeyOf(id, hashKey)));
+  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((id) => personIdOf(id, hashKey)));
   const { profiles, whyNoProfiles } =
     profileService === undefined || ids.size === 0
       ? {}
-      : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
+      : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, runtime);
 
   const usedWays = [
     ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
@@ -115,7 +115,7 @@ export async function findListedPeople(
     query: { ...query, unifiedIdsById },
     unifiedIdsById,
     missedIds,
-    idsWithProfile: profiles?.unifiedIdsById.size ?? null,
+    profiledIdCount: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays,
     unifiedIdsInMapping,
@@ -128,13 +128,13 @@ export async function findListedPeople(
 }
 
 /** What rows of all places say of the ids, by the column and by the profiles. */
-async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) {
+async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSettings) {
   const { ids, byColumn, searchesProfiles } = query;
   const peopleInPlaces: PeopleInPlace[] = [];
   const placesWithoutColumn: string[] = [];
   const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
   for (const place of isSearched ? places : []) {
-    io.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
+    runtime.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
     const people = await (await place.target.people(place)).find(query);
     peopleInPlaces.push(people);
     if (columnsNamed(people.state.events, byColumn).length === 0) placesWithoutColumn.push(place.name);

@@ -6,7 +6,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { sentenceOf } from '../base/text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
-import { personKeyOf } from '../engine/people/people.ts';
+import { personIdOf } from '../engine/people/people.ts';
 import { foldedSpelling, keepNearest } from '../engine/people/spelling.ts';
 import type { ExportService, ProfileRequest } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
@@ -14,7 +14,7 @@ import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '.
 interface ProfileQuery {
   /** The external ids of the list. */
   readonly ids: ReadonlySet<string>;
-  /** The people whom rows with these ids name, in the form of `personKeyOf`. */
+  /** The people whom rows with these ids name, in the form of `personIdOf`. */
   readonly peopleInRows: ReadonlySet<string>;
   readonly hashKey: HashKey | undefined;
 }
@@ -29,9 +29,9 @@ const REMEDY =
 export async function profilesOfIds(
   query: ProfileQuery,
   service: ExportService,
-  io: Omit<Runtime, 'env'>,
+  runtime: Omit<Runtime, 'env'>,
 ): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNoProfiles?: string }> {
-  const deps = { ...io, service, openOutput: () => new ProfilesOfIds(query) };
+  const deps = { ...runtime, service, openOutput: () => new ProfilesOfIds(query) };
   let answer = await download(IDS_ALONE, deps);
   if (answer.kind === 'invalid') answer = await download(ALL_PROPERTIES, deps);
   if (answer.kind !== 'checked') {
@@ -109,7 +109,7 @@ class ProfilesOfIds {
       this.unifiedIdsById.set(externalId, [...(this.unifiedIdsById.get(externalId) ?? []), unifiedId]);
       return;
     }
-    const person = personKeyOf(unifiedId, hashKey);
+    const person = personIdOf(unifiedId, hashKey);
     if (peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
   }
 }

@@ -1,7 +1,7 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type PeopleInPlace, personKeyOf, type UnifiedIds } from '../engine/people/people.ts';
+import { type PeopleInPlace, personIdOf, type UnifiedIds } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -67,7 +67,7 @@ export async function planPurge(
   service: ServiceAddress,
 ): Promise<PurgePlan> {
   const { settings, ledger, listedIds } = erasure;
-  const { suppressionList, beginsNewList, io } = settings;
+  const { suppressionList, beginsNewList, runtime } = settings;
   const isSuppressedOnly = listedIds.length === 0;
 
   // 1. The suppression list, where everybody is put first.
@@ -80,7 +80,7 @@ export async function planPurge(
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
-    io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
+    runtime.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
     const preview = await (await place.target.people(place)).previewPurge(query);
     const placeService = preview.people.state.events.exportState?.service;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
@@ -125,15 +125,15 @@ export async function planPurge(
  * failure in one place leaves the others to be purged. Rejects if the list cannot be written, or if it is stopped.
  */
 export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
-  const { io, suppressionList } = plan.settings;
-  await suppressionList.add(unifiedIdsOf(plan), io);
+  const { runtime, suppressionList } = plan.settings;
+  await suppressionList.add(unifiedIdsOf(plan), runtime);
   const places: PurgedPlace[] = [];
   for (const [i, place] of plan.places.entries()) {
-    io.signal.throwIfAborted();
-    io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
+    runtime.signal.throwIfAborted();
+    runtime.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
     places.push(await purgePlace(place, peopleOf([...places, ...plan.places.slice(i + 1)]), plan));
   }
-  const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(io.spoolDir);
+  const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(runtime.spoolDir);
   const inUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
   const warnings: string[] = [];
   if (inUse.length > 0)
@@ -154,7 +154,7 @@ async function purgePlace(
   plan: PurgePlan,
 ): Promise<PurgedPlace> {
   const { settings, ledger, listedPeople } = plan;
-  const { io, suppressionList, beginsNewList } = settings;
+  const { runtime, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
   let { people } = place;
   let removal: PurgeResult | undefined;
@@ -167,7 +167,7 @@ async function purgePlace(
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
     await ledger.writeAll(purgeLines({ ...place, people }, plan));
-    return await suppressionList.add(people.unifiedIds, io);
+    return await suppressionList.add(people.unifiedIds, runtime);
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
@@ -179,8 +179,8 @@ async function purgePlace(
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     return { ...place, people, removal, failure };
   } catch (thrown) {
-    io.signal.throwIfAborted();
-    return { ...place, people, removal, failure: purgeFailure(thrown, name, io.logger) };
+    runtime.signal.throwIfAborted();
+    return { ...place, people, removal, failure: purgeFailure(thrown, name, runtime.logger) };
   }
 }
 
@@ -200,7 +200,7 @@ export function purgeGuardProblem(plan: PurgePlan, peopleInPlaces = peopleOf(pla
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
   const unifiedIds = [...unifiedIdsOf(plan, peopleInPlaces).keys()];
-  const personCount = new Set(unifiedIds.map((unifiedId) => personKeyOf(unifiedId, hashKey))).size;
+  const personCount = new Set(unifiedIds.map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -228,7 +228,7 @@ function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan, peopleInPla
     ...peopleInPlaces.flatMap((people) => [...people.unifiedIds]),
   ]);
   for (const unifiedId of unifiedIds.keys()) {
-    const hash = personKeyOf(unifiedId, settings.hashKey);
+    const hash = personIdOf(unifiedId, settings.hashKey);
     if (hash !== unifiedId && unifiedIds.has(hash)) unifiedIds.set(hash, undefined);
   }
   return unifiedIds;

@@ -17,7 +17,7 @@ interface PersonOptions {
  * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
  */
 export async function showPeople({ list, searchSettings, ledgerSettings, write }: PersonOptions) {
-  const { places, io } = searchSettings;
+  const { places, runtime } = searchSettings;
   const listedIds = list.listedIds();
   const refusal = refusedSentence(list.counts);
   if (refusal !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusal}`);
@@ -30,9 +30,9 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
     listedPeople.warnings,
     ...peopleInPlaces.map((people) => people.warnings),
   ].flat();
-  for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
+  for (const warning of new Set(warnings)) runtime.logger.warn('person.list', warning);
   if (ledgerSettings !== undefined) {
-    const ledger = await Ledger.open(ledgerSettings, { clock: io.clock, isPlan: false });
+    const ledger = await Ledger.open(ledgerSettings, { clock: runtime.clock, isPlan: false });
     const names = places.map(({ name }) => name);
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
@@ -46,7 +46,7 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
   for (const place of places) {
     const reader = await place.target.people(place);
     for await (const row of reader.rows(listedPeople.query)) {
-      io.signal.throwIfAborted();
+      runtime.signal.throwIfAborted();
       // The member of the place stands before those of the row, which is a JSON object.
       await write(`{"place":${JSON.stringify(place.name)},${row.slice(1)}`);
       rows++;

@@ -31,7 +31,7 @@ export const write: Verb = async (context) => {
   try {
     const { report, failure } = await runErasure({
       settings: config,
-      io: context,
+      runtime: context,
       list: idList,
       consent: config.dryRun ? 'none' : 'configured',
       deleter,

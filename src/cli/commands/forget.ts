@@ -124,7 +124,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const list = suppressed ? 'suppressed' : await readIdList(values, signal, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? 'none' : { confirm };
-    const input = { settings, io: context, list, consent, deleter, purgeSettings, requestsAgain: again } as const;
+    const input = { settings, runtime: context, list, consent, deleter, purgeSettings, requestsAgain: again } as const;
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
       const erased = await withElapsedTime(what, runErasure(input), context);

@@ -6,7 +6,7 @@ import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { IdColumn, type LookUp, type TableRows } from './id-column.ts';
-import { joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personKeyOf } from './people.ts';
+import { joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personIdOf } from './people.ts';
 import { keepNearest } from './spelling.ts';
 
 export interface SearchedPlace {
@@ -57,7 +57,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     for (const { externalIds, unifiedIds, rowCount } of await groupRows(table, conditionSql)) {
       leavingGroups.push({
         queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
-        personKeys: unifiedIds.map((id) => personKeyOf(id, hashKey)),
+        personIds: unifiedIds.map((id) => personIdOf(id, hashKey)),
         unifiedIds: unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)]),
         hasOtherId: externalIds.some((id) => externalLookUp.queryIdsOf([id]).length === 0),
         rowCount,
@@ -130,8 +130,8 @@ async function groupRows({ engine, relation, externalColumn, unifiedColumn }: Se
 interface LeavingGroup {
   /** The ids of the query that they are of; none for rows of the suppression list. */
   readonly queryIds: ReadonlySet<string>;
-  /** Whose they are, by `personKeyOf`. */
-  readonly personKeys: readonly string[];
+  /** Whose they are, by `personIdOf`. */
+  readonly personIds: readonly string[];
   readonly unifiedIds: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
@@ -140,7 +140,7 @@ interface LeavingGroup {
 function countPeople(leavingGroups: readonly LeavingGroup[]) {
   const groupsOfIds = leavingGroups.filter(({ queryIds }) => queryIds.size > 0);
   const suppressedGroups = leavingGroups.filter(({ queryIds }) => queryIds.size === 0);
-  const peopleOf = (groups: readonly LeavingGroup[]) => new Set(groups.flatMap(({ personKeys }) => personKeys));
+  const peopleOf = (groups: readonly LeavingGroup[]) => new Set(groups.flatMap(({ personIds }) => personIds));
   const countRows = (groups: readonly LeavingGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const peopleOfIds = peopleOf(groupsOfIds);
   const rowCountById = new Map<string, number>();

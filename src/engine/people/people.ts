@@ -95,6 +95,6 @@ export const columnsNamed = ({ columns }: TableState, name: string | undefined):
 /** True for a text that may be a hash of a value. */
 export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
 
-/** A text that is equal for a unified id and its hash, so that both count as one person. */
-export const personKeyOf = (unifiedId: string, hashKey: HashKey | undefined): string =>
+/** An id that is equal for a unified id and its hash, so that both count as one person. */
+export const personIdOf = (unifiedId: string, hashKey: HashKey | undefined): string =>
   hashKey === undefined || isHash(unifiedId) ? unifiedId : hashKey.hashOf(unifiedId);

@@ -36,7 +36,7 @@ const LINES_PER_WRITE = 10_000;
  * folder nothing is kept.
  */
 export class Ledger {
-  readonly run: string = randomBytes(8).toString('hex');
+  readonly runId: string = randomBytes(8).toString('hex');
   readonly keys: LedgerKeys;
   /** What other runs wrote; and whether the service has confirmed a deletion, also in this run. */
   readonly history: LedgerHistory;
@@ -108,7 +108,7 @@ export class Ledger {
     if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
-      this.#pending.push({ v: 1, run: this.run, at, key_check: this.keys.lines.checkValue, ...content });
+      this.#pending.push({ v: 1, run: this.runId, at, key_check: this.keys.lines.checkValue, ...content });
     }
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));

@@ -6,6 +6,7 @@ import type { Proof } from './proof.ts';
 // A proof in words: for the terminal, and for the page to sign.
 
 type ProvedId = Proof['ids'][number];
+type ProvedPlace = Proof['summary']['places'][number];
 
 /** What the summary says of the number of ids in a state. */
 const STATE_TEXTS: Readonly<Record<ProvedId['state'], string>> = {
@@ -31,9 +32,8 @@ export function answerText(id: ProvedId, timeOf: (at: string) => string): string
   return state === 'open' ? `open: ${text}, then purged and not asked again` : text;
 }
 
-/** What left one place, as a sentence; and what there may still hold the people. */
-export function removalSentence(purged: Proof['summary']['places'][number]): string {
-  const { place, rows, unfinished, unreached, new_list_at } = purged;
+/** What left one place, and what there may still hold the people, as sentences. */
+export function placeText({ place, rows, unfinished, unreached, new_list_at }: ProvedPlace): string {
   return [
     `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
     unfinished ? 'A purge there was not finished, and people may still be there: run the same command again.' : [],
@@ -72,7 +72,7 @@ export function summarySentences(proof: Proof): string[] {
     ...places.map((place) => {
       const { stays } = place;
       const staysSentence = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${removalSentence(place)}${staysSentence}`;
+      return `${placeText(place)}${staysSentence}`;
     }),
     ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
     ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
