@@ -45,55 +45,60 @@ const NEVER_HASHED = new Set(
 );
 
 function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] {
-  const { timezone, startDate, endDate, hashKey, suppressionFile, suppressionKey } = config;
-  const { columnsDrop, columnsHash, columnTypes } = config;
-  const isHashing = columnsHash.length > 0;
-  return [
-    timezone !== undefined && !isZoneName(timezone) && wrongValue('timezone', UNKNOWN_ZONE),
-    startDate !== undefined &&
-      endDate !== undefined &&
-      startDate > endDate &&
-      wrongValue('start_date', `${startDate} is after end_date ${endDate}`),
-    wrongColumns(
-      'column_types',
-      [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
-      (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
-    ),
-    config.eventsCondition === 'all' && config.events.length > 0 && uselessList('events'),
-    config.propertiesCondition === 'all' && config.properties.length > 0 && uselessList('properties'),
-    suppressionFile !== undefined &&
-      suppressionKey === undefined &&
-      missingBeside('suppression_key', 'suppression_file'),
-    wrongColumns(
-      'columns_drop',
-      columnsDrop.filter((name) => NEVER_DROPPED.has(name)),
-      (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
-    ),
-    wrongColumns(
-      'columns_hash',
-      columnsHash.filter((name) => NEVER_HASHED.has(name)),
-      (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
-    ),
-    wrongColumns(
-      'columns_hash',
-      columnsHash.filter((name) => columnsDrop.includes(name)),
-      (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
-    ),
-    wrongColumns(
-      'column_types',
-      columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
-      (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
-    ),
-    isHashing && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
-    isHashing &&
-      hashKey !== undefined &&
-      hashKey.reveal().length < MIN_KEY_LENGTH &&
-      wrongValue(
-        'hash_key',
-        `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`,
-      ),
-  ];
+  return [...dayProblems(config), ...filterProblems(config), ...columnProblems(config), ...keyProblems(config)];
 }
+
+type Rules = typeof ruleProblems;
+
+const dayProblems: Rules = ({ timezone, startDate = '', endDate }) => [
+  timezone !== undefined && !isZoneName(timezone) && wrongValue('timezone', UNKNOWN_ZONE),
+  endDate !== undefined && startDate > endDate && wrongValue('start_date', `${startDate} is after end_date ${endDate}`),
+];
+
+const filterProblems: Rules = ({ events, eventsCondition, properties, propertiesCondition }) => [
+  eventsCondition === 'all' && events.length > 0 && uselessList('events'),
+  propertiesCondition === 'all' && properties.length > 0 && uselessList('properties'),
+];
+
+const columnProblems: Rules = ({ columnsDrop, columnsHash, columnTypes }) => [
+  wrongColumns(
+    'column_types',
+    [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
+    (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
+  ),
+  wrongColumns(
+    'columns_drop',
+    columnsDrop.filter((name) => NEVER_DROPPED.has(name)),
+    (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+  ),
+  wrongColumns(
+    'columns_hash',
+    columnsHash.filter((name) => NEVER_HASHED.has(name)),
+    (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
+  ),
+  wrongColumns(
+    'columns_hash',
+    columnsHash.filter((name) => columnsDrop.includes(name)),
+    (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
+  ),
+  wrongColumns(
+    'column_types',
+    columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
+    (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+  ),
+];
+
+const keyProblems: Rules = ({ columnsHash, hashKey, suppressionFile, suppressionKey }) => [
+  suppressionFile !== undefined && suppressionKey === undefined && missingBeside('suppression_key', 'suppression_file'),
+  columnsHash.length > 0 && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
+  columnsHash.length > 0 &&
+    hashKey !== undefined &&
+    hashKey.reveal().length < MIN_KEY_LENGTH &&
+    wrongValue(
+      'hash_key',
+      `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`,
+    ),
+];
 
 /** The problem that a key has these columns; false if there are none. */
 const wrongColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem | false =>

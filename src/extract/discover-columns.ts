@@ -15,7 +15,7 @@ import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
-import { exportHeader } from '../service/export/export-header.ts';
+import { downloadHeader } from '../service/export/export-header.ts';
 import { lastDayBegunEverywhere, lastDayOver, oldestExportedDay } from './calendar.ts';
 import { editsOf, filtersOf, keepsColumn } from './export-settings.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -44,7 +44,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), lastDayBegunEverywhere(now)];
   const cost = `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledDays} for the types.`;
   deps.logger.info('discover.cost', cost);
-  const header = await exportHeader({ ...filtersOf(config), from, to }, deps).catch((error: unknown) => {
+  const header = await downloadHeader({ ...filtersOf(config), from, to }, deps).catch((error: unknown) => {
     if (!(error instanceof UserError && error.kind === 'transient')) throw error;
     const message =
       `The header of ${from} to ${to} (history_days) was not exported: columns that are missing from ` +

@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:h
 import { nextTurn } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { decompressed } from './body.ts';
-import { ConnectionClosed, WrongBody } from './failures.ts';
+import { BodyMismatch, ConnectionClosed } from './failures.ts';
 import type { WaitLimit } from './time-limit.ts';
 
 /** Turns of the event loop until Node has reported what follows the declared bytes of a body. */
@@ -32,7 +32,7 @@ export class HttpAnswer {
     this.#stream.destroy();
   }
 
-  /** The decompressed bytes. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's reason. */
+  /** The decompressed bytes. Throws what the network threw, `TimeLimitReached`, `BodyMismatch`, or the caller's reason. */
   async *bytes(waitLimit?: WaitLimit): AsyncGenerator<Uint8Array, void, undefined> {
     yield* decompressed(this.#received(waitLimit), this.headers);
   }
@@ -73,7 +73,7 @@ export class HttpAnswer {
  *   body                    cut                                a reset behind its last byte
  *   up to a close           the error, or ConnectionClosed     the error, although Node takes it for complete
  *   chunked                 the error, or ConnectionClosed     whole
- *   of a declared length    the error; WrongBody if too short  whole; WrongBody if more bytes came
+ *   of a declared length    the error; BodyMismatch if too short  whole; BodyMismatch if more bytes came
  */
 function endProblem(
   { 'content-length': length, 'transfer-encoding': encoding }: IncomingHttpHeaders,
@@ -89,5 +89,5 @@ function endProblem(
   // Node's parser fails where bytes follow behind a declared length.
   const isLonger = codeOf(connectionError)?.startsWith('HPE_') === true;
   if (received === Number(length) && !isLonger) return undefined;
-  return new WrongBody('length', `declared ${length} bytes of an answer and sent ${isLonger ? 'more' : received}`);
+  return new BodyMismatch('length', `declared ${length} bytes of an answer and sent ${isLonger ? 'more' : received}`);
 }

@@ -2,23 +2,23 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { codeOf, messageOf } from '../base/errors.ts';
-import { WrongBody } from './failures.ts';
+import { BodyMismatch } from './failures.ts';
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** The bytes of a body before its compression. Throws WrongBody for a compression that was not requested. */
+/** The bytes of a body before its compression. Throws BodyMismatch for a compression that was not requested. */
 export function decompressed(bytes: Bytes, headers: IncomingHttpHeaders): Bytes {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return bytes;
   if (coding === 'gzip' || coding === 'x-gzip') return gunzip(bytes);
-  throw new WrongBody('content_encoding', `compressed its answer as ${shown(coding)}, which was not requested`);
+  throw new BodyMismatch('content_encoding', `compressed its answer as ${shown(coding)}, which was not requested`);
 }
 
-/** Throws WrongBody for text that says that it is not UTF-8. A failure may be in any charset: its words are ASCII. */
+/** Throws BodyMismatch for text that is not UTF-8. A failure may be in any charset: its words are ASCII. */
 export function checkCharset(headers: IncomingHttpHeaders): void {
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
   if (/^(utf-?8|us-ascii)$/i.test(charset)) return;
-  throw new WrongBody('charset', `declares the charset ${shown(charset)}, wanted UTF-8`);
+  throw new BodyMismatch('charset', `declares the charset ${shown(charset)}, wanted UTF-8`);
 }
 
 /** The name of a coding as far as it can be shown. */
@@ -26,7 +26,7 @@ const shown = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name 
 
 const GUNZIP_CHUNK_BYTES = 64 * 1024;
 
-/** Decodes gzip of one or several members, or no byte. Throws `WrongBody` unless the data ends with a valid trailer. */
+/** Decodes gzip of one or several members, or no byte. Throws BodyMismatch unless it ends with a valid trailer. */
 async function* gunzip(compressed: Bytes): Bytes {
   const decoder = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
   let isEmpty = true;
@@ -43,7 +43,7 @@ async function* gunzip(compressed: Bytes): Bytes {
   } catch (error) {
     if (codeOf(error)?.startsWith('Z_') !== true) throw error;
     if (isEmpty) return;
-    throw new WrongBody('gzip', `sent gzip that is cut or corrupt (${messageOf(error)})`, error);
+    throw new BodyMismatch('gzip', `sent gzip that is cut or corrupt (${messageOf(error)})`, error);
   } finally {
     decoder.destroy();
   }

@@ -15,7 +15,7 @@ type Mismatch = 'gzip' | 'length' | 'content_encoding' | 'charset';
 export type BodyFault = Mismatch | 'reset' | 'stall';
 
 /** A body that came, and is not what its headers say. `predicate` follows the name of the host. */
-export class WrongBody extends Error {
+export class BodyMismatch extends Error {
   readonly fault: Mismatch;
   readonly predicate: string;
   constructor(fault: Mismatch, predicate: string, cause?: unknown) {
@@ -29,13 +29,13 @@ export class WrongBody extends Error {
 export function bodyProblem(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
   if (error instanceof TimeLimitReached)
     return { fault: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
-  if (error instanceof WrongBody) return { fault: error.fault, clause: `${host} ${error.predicate}` };
+  if (error instanceof BodyMismatch) return { fault: error.fault, clause: `${host} ${error.predicate}` };
   return { fault: 'reset', clause: networkProblem(error, host).clause };
 }
 
 interface NetworkProblem {
   /** True if only the user can fix it. */
-  readonly isConfig: boolean;
+  readonly needsUser: boolean;
   readonly code: string;
   /** A clause that can follow "because"; `sentenceOf` makes a sentence of it. */
   readonly clause: string;
@@ -83,7 +83,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   if (error instanceof ProxyError) return proxyProblem(error);
   if (error instanceof TimeLimitReached) {
     const clause = `${host} did not answer within ${formatDuration(error.afterMs)}`;
-    return { isConfig: false, code: 'timeout', clause };
+    return { needsUser: false, code: 'timeout', clause };
   }
   // A connection that stood may time out, too.
   const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
@@ -92,19 +92,19 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
     const clause =
       `the certificate of ${host} cannot be trusted (${nodeCode}): check its address, this machine's clock, and ` +
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
-    return { isConfig: true, code: 'certificate', clause };
+    return { needsUser: true, code: 'certificate', clause };
   }
   const { code, clause } = NETWORK_PROBLEMS.find(({ nodeCodes }) => nodeCodes.test(nodeCode)) ?? OTHER_PROBLEM;
   // A connection that broke was one to the right address.
   const mayBeAddress = code !== 'reset' && code !== 'network';
   const question = mayBeAddress && setting !== undefined ? `; is ${setting} right?` : '';
-  return { isConfig: false, code, clause: `${clause(host)} (${nodeCode || 'no code'}${question})` };
+  return { needsUser: false, code, clause: `${clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 
 function proxyProblem({ host, status, isRefused, cause }: ProxyError): NetworkProblem {
   const proxy = `the proxy ${host} of HTTPS_PROXY`;
   if (status === undefined) return { ...networkProblem(cause, proxy), code: 'proxy' };
-  if (!isRefused) return { isConfig: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };
+  if (!isRefused) return { needsUser: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };
   const advice = 'check its user name and password, or add the host to NO_PROXY';
-  return { isConfig: true, code: 'proxy', clause: `${proxy} refused to connect (HTTP ${status}): ${advice}` };
+  return { needsUser: true, code: 'proxy', clause: `${proxy} refused to connect (HTTP ${status}): ${advice}` };
 }

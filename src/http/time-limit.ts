@@ -13,25 +13,25 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. Follows `outerSignal`, too.
+ * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. Follows `callerSignal`, too.
  * In Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
 export class WaitLimit {
   readonly signal: AbortSignal;
   /** The caller's: it aborts for other reasons than the time. */
-  readonly outerSignal: AbortSignal;
+  readonly callerSignal: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
   readonly #controller = new AbortController();
-  /** Stops listening to the outer signal. */
+  /** Stops listening to the caller's signal. */
   readonly release: () => void;
 
-  constructor(clock: Clock, ms: number, outerSignal: AbortSignal) {
+  constructor(clock: Clock, ms: number, callerSignal: AbortSignal) {
     this.#clock = clock;
     this.#ms = ms;
-    this.outerSignal = outerSignal;
+    this.callerSignal = callerSignal;
     this.signal = this.#controller.signal;
-    this.release = onAbort(outerSignal, () => this.#controller.abort(outerSignal.reason));
+    this.release = onAbort(callerSignal, () => this.#controller.abort(callerSignal.reason));
   }
 
   /** Rejects with the signal's reason when it aborts, even if nothing arrives. */

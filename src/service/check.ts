@@ -11,7 +11,7 @@ import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, type ExportBody, InterruptedExport, type NoData } from './export/export-service.ts';
-import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
+import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
 import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 
 /** What one minimal export shows of address, service and token. */
@@ -81,7 +81,7 @@ export async function checkService(
 
 /** True if the event that does not exist may be why no data came. */
 function mayBeDueToEvent(noData: NoData | undefined): boolean {
-  if (noData === undefined || noData.code === HTML_PAGE) return false;
+  if (noData === undefined || noData.code === HTML_PAGE_CODE) return false;
   return ['empty', 'invalid', 'retry', 'retry_or_split'].includes(noData.kind);
 }
 
@@ -116,7 +116,7 @@ function verdictOn(
   };
   if (noData === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
   const { kind, code, clause } = noData;
-  if (code === NOT_FOUND || code === HTML_PAGE) return verdict('config', `${clause}: is base_url right?`);
+  if (code === NOT_FOUND_CODE || code === HTML_PAGE_CODE) return verdict('config', `${clause}: is base_url right?`);
   switch (kind) {
     case 'empty':
       return verdict('usable', `${clause}, and accepts token and service: there seem to be no events yet.`);

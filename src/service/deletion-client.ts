@@ -4,12 +4,12 @@ import { UserError } from '../base/errors.ts';
 import { sentenceOf } from '../base/text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { checkCharset, firstBytes } from '../http/body.ts';
-import { networkProblem, WrongBody } from '../http/failures.ts';
+import { BodyMismatch, networkProblem } from '../http/failures.ts';
 import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
-import { firstMatch, serviceRequest } from './operation.ts';
+import { outcomeOf, serviceRequest } from './operation.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
@@ -78,7 +78,7 @@ export class DeletionClient {
     if ('kind' in answer) return answer;
     const { status, headers, body } = answer;
     const traits = deletionTraits(status, body, { host: this.#transport.host, isAddressProven: isAddressProven() });
-    const { kind, code = traits.code ?? `http_${status}`, text: message } = firstMatch(DELETION_OUTCOMES, traits);
+    const { kind, code = traits.code ?? `http_${status}`, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
     return { kind, code, status, message, quotaReport: readQuotaReport(headers, clock.now()) };
   }
 
@@ -112,12 +112,12 @@ function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
     return answerWithoutStatus('retry', 'timeout', `${host} did not answer in time: ${MAYBE_DELETED}`);
   }
-  if (error instanceof WrongBody) {
+  if (error instanceof BodyMismatch) {
     const isCut = error.fault === 'length' || error.fault === 'gzip';
     const message = `${host} ${error.predicate}: ${MAYBE_DELETED}`;
     return answerWithoutStatus(isCut ? 'retry' : 'undecided', error.fault, message);
   }
-  const { isConfig, code, clause } = networkProblem(error, host, 'base_url');
-  if (isConfig) return answerWithoutStatus('stop', code, sentenceOf(clause));
+  const { needsUser, code, clause } = networkProblem(error, host, 'base_url');
+  if (needsUser) return answerWithoutStatus('stop', code, sentenceOf(clause));
   return answerWithoutStatus('retry', code, `Not sure whether it is deleted: ${clause}.`);
 }

@@ -42,7 +42,7 @@ export const hasStatusBetween =
     status >= first && status <= last;
 
 /** What the first row that matches says of an answer; the last one of a table matches everything. */
-export function firstMatch<Answer, Kind>(rows: readonly OutcomeRow<Answer, Kind>[], answer: Answer) {
+export function outcomeOf<Answer, Kind>(rows: readonly OutcomeRow<Answer, Kind>[], answer: Answer) {
   const { kind, code, text } = rows.find(({ when }) => when(answer)) ?? rows[rows.length - 1];
   return { kind, code, text: text(answer) };
 }

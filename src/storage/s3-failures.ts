@@ -72,7 +72,7 @@ function requestError(thrown: unknown, address: string): UserError {
     return transient('No space is left in spool_dir: make room, or set spool_dir to another disk.');
   if (name === 'NoSuchBucket') return config(`${address}: there is no such bucket.`);
   const network = networkProblem(thrown, `the endpoint of ${address}`);
-  if (network.isConfig) return config(sentenceOf(network.clause));
+  if (network.needsUser) return config(sentenceOf(network.clause));
   if (network.code === 'proxy') {
     return transient(`${address} was not reached, because ${network.clause}: try again later.`);
   }

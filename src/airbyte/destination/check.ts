@@ -40,8 +40,8 @@ async function checkHost(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UserError) throw error;
-    const { isConfig, clause } = networkProblem(error, transport.host);
-    if (isConfig) throw configError(sentenceOf(clause), { cause: error });
+    const { needsUser, clause } = networkProblem(error, transport.host);
+    if (needsUser) throw configError(sentenceOf(clause), { cause: error });
     throw transientError(`${transport.host} was not reached: ${clause}; check base_url.`, { cause: error });
   } finally {
     await transport.close();

@@ -1,7 +1,7 @@
 import { type Day, formatDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { NOT_FOUND } from '../../service/export/outcomes.ts';
+import { NOT_FOUND_CODE } from '../../service/export/outcomes.ts';
 import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
@@ -87,7 +87,7 @@ export class DownloadQueue {
       if (dayResult.kind !== 'empty') return;
       codes.add(dayResult.answer.code);
     }
-    if (codes.size === 1 && codes.has(NOT_FOUND))
+    if (codes.size === 1 && codes.has(NOT_FOUND_CODE))
       throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);
   }
 

@@ -14,7 +14,7 @@ import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
-import { firstMatch, serviceRequest } from '../operation.ts';
+import { outcomeOf, serviceRequest } from '../operation.ts';
 import { peekBody, redirectOrigin, traitsOfBody } from './content.ts';
 import {
   type ExportAnswer,
@@ -96,11 +96,11 @@ export class ExportClient implements ExportService {
       const outgoing = serviceRequest(path, serviceId, headers, body);
       return await waitLimit.waitFor(this.#transport.send(outgoing, waitLimit.signal));
     } catch (error) {
-      waitLimit.outerSignal.throwIfAborted();
+      waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
       if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#noDataFor(error), error);
-      const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
-      throw new InterruptedExport({ kind: isConfig ? 'config' : 'retry', code, clause }, error);
+      const { needsUser, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
+      throw new InterruptedExport({ kind: needsUser ? 'config' : 'retry', code, clause }, error);
     }
   }
 
@@ -113,7 +113,7 @@ export class ExportClient implements ExportService {
         const body = await peekBody(bytes);
         if (body.content === 'other') {
           checkCharset(answer.headers);
-          return { kind: 'data', bytes: this.#csvBytes(body.bytes, waitLimit.outerSignal) };
+          return { kind: 'data', bytes: this.#csvBytes(body.bytes, waitLimit.callerSignal) };
         }
         bytes = body.bytes;
       }
@@ -130,7 +130,7 @@ export class ExportClient implements ExportService {
       host: this.#transport.host,
       location: redirectOrigin(headers.location, baseUrl),
     };
-    const { kind, code = traits.reason ?? 'no_reason', text: clause } = firstMatch(EXPORT_OUTCOMES, traits);
+    const { kind, code = traits.reason ?? 'no_reason', text: clause } = outcomeOf(EXPORT_OUTCOMES, traits);
     return { kind, code, clause };
   }
 

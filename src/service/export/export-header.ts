@@ -13,7 +13,7 @@ const HEADER_TIMEOUT_MS = 60_000;
  * Sends one export, once, and reads its column names alone. Throws a transient failure if they do not come within a
  * minute, whatever the answer; a configuration failure if nothing can be sent; and the signal's reason.
  */
-export function exportHeader(
+export function downloadHeader(
   request: EventRequest,
   { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
 ): Promise<readonly string[]> {

@@ -39,9 +39,9 @@ const CHECK_TOKEN =
   'token) replaces the old one';
 const CHECK_BASE_URL = 'is base_url right?';
 /** The code of a web page in place of CSV: `base_url` may be wrong. */
-export const HTML_PAGE = 'html_200';
+export const HTML_PAGE_CODE = 'html_200';
 /** The code of a 404: a day without rows, or an address without exports. */
-export const NOT_FOUND = 'not_here';
+export const NOT_FOUND_CODE = 'not_here';
 
 /**
  * Every answer but a 200 that begins like CSV: that is for the scan to check. A text is a clause. That of `retry` and
@@ -83,7 +83,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
   {
     when: has200With('html'),
     kind: 'retry',
-    code: HTML_PAGE,
+    code: HTML_PAGE_CODE,
     text: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
   },
   { when: hasStatus(204), kind: 'empty', code: 'no_content', text: ({ host }) => `${host} answered with 204` },
@@ -108,7 +108,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     text: (answer) =>
       `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${CHECK_TOKEN}`,
   },
-  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND, text: ({ host }) => `${host} answered with 404` },
+  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND_CODE, text: ({ host }) => `${host} answered with 404` },
   { when: hasTemporaryStatus, kind: 'retry', code: 'busy', text: failed },
   // 504 and 524: a gateway gave up waiting for the service.
   { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', text: failed },

@@ -4,7 +4,7 @@ import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { CheckedOutput } from './checked-body.ts';
 import { type DownloadOptions, downloadChecked, type FinalAnswer } from './download.ts';
 import type { ProfileRequest } from './export-service.ts';
-import { NOT_FOUND } from './outcomes.ts';
+import { NOT_FOUND_CODE } from './outcomes.ts';
 
 export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondition: 'all' };
 /** Asks for the ids alone, as far as a request can. */
@@ -37,7 +37,7 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     const clause = `the export of profiles has no column ${UNIFIED_ID}: is base_url right?`;
     return { kind: 'config', code: 'no_such_columns', clause, exports: answer.exports };
   }
-  if (answer.code === NOT_FOUND) return { ...answer, kind: 'gone' };
+  if (answer.code === NOT_FOUND_CODE) return { ...answer, kind: 'gone' };
   if (answer.kind !== 'empty' && answer.kind !== 'too_large') return answer;
   return { ...answer, kind: 'later', clause: `the export of profiles failed: ${answer.clause}` };
 }

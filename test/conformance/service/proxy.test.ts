@@ -27,7 +27,7 @@ describe('through a proxy', () => {
     const proxy = await openProxy(200, server.port);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
-    expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', isConfig: true });
+    expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', needsUser: true });
     expect(proxy.requests).toHaveLength(1);
     expect(proxy.requests[0]).toMatch(/^CONNECT api\.example:443 HTTP\/1\.1\r\n/);
     expect(proxy.requests[0]).toContain(`Proxy-Authorization: Basic ${Buffer.from('kim:se@cret').toString('base64')}`);
@@ -53,7 +53,7 @@ describe('through a proxy', () => {
     const proxy = await openProxy(status, 1);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     const trouble = networkProblem(error, 'api.example');
-    expect(trouble).toMatchObject({ code: 'proxy', isConfig: config });
+    expect(trouble).toMatchObject({ code: 'proxy', needsUser: config });
     expect(trouble.clause).not.toMatch(/kim|cret/);
   });
 
@@ -67,7 +67,7 @@ describe('through a proxy', () => {
   ])('names a proxy %s, not the service', async (_which, proxy, clause) => {
     const error = await sendThrough(proxy).catch((thrown: unknown) => thrown);
     expect(networkProblem(error, 'api.example')).toMatchObject({
-      ...{ code: 'proxy', isConfig: false },
+      ...{ code: 'proxy', needsUser: false },
       clause: expect.stringContaining(clause),
     });
   });

@@ -101,7 +101,7 @@ describe('the reason of a failure', () => {
   });
 });
 
-it.each<[code: string, kind: string, isConfig: boolean]>([
+it.each<[code: string, kind: string, needsUser: boolean]>([
   ['ENOTFOUND', 'dns', false],
   ['ECONNREFUSED', 'refused', false],
   ['EHOSTUNREACH', 'unreachable', false],
@@ -112,9 +112,9 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
   ['EPIPE', 'reset', false],
   ['ETIMEDOUT', 'reset', false],
   ['ODD', 'network', false],
-])('the network error %s of a connection that stood is %s', (code, kind, isConfig) => {
+])('the network error %s of a connection that stood is %s', (code, kind, needsUser) => {
   const problem = networkProblem(Object.assign(new Error('x'), { code, syscall: 'read' }), 'api.example');
-  expect(problem).toMatchObject({ code: kind, isConfig });
+  expect(problem).toMatchObject({ code: kind, needsUser });
   expect(problem.clause).toContain('api.example');
   expect(problem.clause).toMatch(/[^.]$/);
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
 import { traitsOfBody } from '../../../src/service/export/content.ts';
 import { EXPORT_OUTCOMES, type ExportTraits } from '../../../src/service/export/outcomes.ts';
-import { firstMatch } from '../../../src/service/operation.ts';
+import { outcomeOf } from '../../../src/service/operation.ts';
 
 type ExportCase = [
   status: number,
@@ -60,7 +60,7 @@ describe('the answer to an export', () => {
   ];
 
   it.each(rows)('%i %s %s is %s %s', (status, reason, content, kind, code) => {
-    const outcome = firstMatch(EXPORT_OUTCOMES, traits(status, reason, content));
+    const outcome = outcomeOf(EXPORT_OUTCOMES, traits(status, reason, content));
     expect(outcome).toEqual({ kind, code, text: expect.stringMatching(/^api\.example .*[^.]$/) });
   });
 
@@ -80,7 +80,7 @@ describe('the answer to a deletion', () => {
   const outcome = (status: number, body: unknown, isAddressProven = false) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const traits = deletionTraits(status, text, { host: 'api.example', isAddressProven });
-    const { kind, text: message } = firstMatch(DELETION_OUTCOMES, traits);
+    const { kind, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
     return { kind, message, code: traits.code };
   };
 
@@ -130,7 +130,7 @@ describe('the answer to a deletion', () => {
     [400, '<html>', 'undecided'],
     [401, '', 'stop'],
     [404, '<html>', 'stop'],
-    [404, { code: 'NOT_FOUND', message: 'no route' }, 'stop'],
+    [404, { code: 'NOT_FOUND_CODE', message: 'no route' }, 'stop'],
     [404, { status: 404, code: 404 }, 'stop'],
     [405, '', 'stop'],
     [408, '', 'retry'],
