@@ -122,7 +122,7 @@ async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: Abo
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */
-function isAbout(day: Day, { group, firstTime, lastTime }: ColumnScan): boolean {
-  if (group !== 'system' || firstTime > lastTime) return false;
-  return firstTime * 1000 >= startOf(addDays(day, -1)) && lastTime * 1000 < startOf(addDays(day, 2));
+function isAbout(day: Day, { group, earliestTime, latestTime }: ColumnScan): boolean {
+  if (group !== 'system' || earliestTime > latestTime) return false;
+  return earliestTime * 1000 >= startOf(addDays(day, -1)) && latestTime * 1000 < startOf(addDays(day, 2));
 }

@@ -26,11 +26,11 @@ export interface ColumnScan extends KeptColumn {
   /** Number of cells that are not empty (the text `null` counts). */
   readonly filledCells: number;
   /**
-   * Seconds from 1970-01-01 00:00 by the zone's wall clock; firstTime > lastTime if no cell is a time. Nothing is read
-   * of a column that is a string, by its declaration or by its cells so far.
+   * Seconds from 1970-01-01 00:00 by the zone's wall clock; earliestTime > latestTime if no cell is a time. Nothing is
+   * read of a column that is a string, by its declaration or by its cells so far.
    */
-  readonly firstTime: number;
-  readonly lastTime: number;
+  readonly earliestTime: number;
+  readonly latestTime: number;
   /** The first cell of each new form, in the order of rows; for the log line that says what widened a column. */
   readonly firstCells: readonly FirstCell[];
 }
@@ -80,8 +80,8 @@ interface Tally {
   use: CellUse;
   filledCells: number;
   forms: CellForms;
-  firstTime: number;
-  lastTime: number;
+  earliestTime: number;
+  latestTime: number;
   readonly firstCells: FirstCell[];
 }
 
@@ -103,7 +103,7 @@ export class ColumnScanner {
     this.#tallies = columns.map((column, i): Tally => {
       const mayRepeatHeader = HEADER_NAMES.has(header[i].toLowerCase());
       const use = useOf(column, idColumn);
-      const times = { firstTime: Infinity, lastTime: -Infinity };
+      const times = { earliestTime: Infinity, latestTime: -Infinity };
       return { column, mayRepeatHeader, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
     });
     this.#zone = zone;
@@ -136,12 +136,12 @@ export class ColumnScanner {
 
   columnScans(): ColumnScan[] {
     return this.#tallies.flatMap((tally): ColumnScan[] => {
-      const { column, filledCells, firstTime, lastTime, firstCells } = tally;
+      const { column, filledCells, earliestTime, latestTime, firstCells } = tally;
       if (column === undefined) return [];
       const forms = column.declaredType === 'string' && filledCells > 0 ? STRING : tally.forms;
       const typeOfCells = typeOf(forms, this.#zone);
       const type = typeOfCells && (column.declaredType ?? typeOfCells);
-      return [{ ...column, forms, type, filledCells, firstTime, lastTime, firstCells }];
+      return [{ ...column, forms, type, filledCells, earliestTime, latestTime, firstCells }];
     });
   }
 
@@ -163,8 +163,8 @@ export class ColumnScanner {
     }
     if ((forms & TIMES) === 0) return;
     const second = this.#wallClock(forms);
-    if (second < tally.firstTime) tally.firstTime = second;
-    if (second > tally.lastTime) tally.lastTime = second;
+    if (second < tally.earliestTime) tally.earliestTime = second;
+    if (second > tally.latestTime) tally.latestTime = second;
   }
 
   /** The time of a cell by the zone's wall clock. */

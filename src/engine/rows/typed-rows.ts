@@ -11,7 +11,7 @@ import { MisreadFileError } from '../session/engine-errors.ts';
 import { queryOfDayInOrder, queryOfDays, type RowsQuery } from './rows-query.ts';
 
 /** Stores the rows of a query, and returns their number. */
-type RunQuery = (query: RowsQuery) => Promise<number>;
+type StoreRows = (query: RowsQuery) => Promise<number>;
 
 /**
  * Stores the rows of a batch. The caller has begun a transaction. Days whose ids are their keys have one query, since
@@ -22,16 +22,16 @@ export async function storeTypedRows(
   engine: Engine,
   { table, columns, downloads }: Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>,
   zone: Zone | undefined,
-  runQuery: RunQuery,
+  storeRows: StoreRows,
 ): Promise<void> {
   const target = { table, columns, zone };
   const daysWithRows = downloads.filter(({ files }) => sumRows(files) > 0);
   const daysOfUniqueIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
   if (daysOfUniqueIds.length > 0) {
-    checkStored(daysOfUniqueIds, await runQuery(queryOfDays(daysOfUniqueIds, target)));
+    checkRowCount(daysOfUniqueIds, await storeRows(queryOfDays(daysOfUniqueIds, target)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
-    checkStored([day], await storeNumbered(engine, queryOfDayInOrder(day, target), runQuery));
+    checkRowCount([day], await storeNumbered(engine, queryOfDayInOrder(day, target), storeRows));
   }
 }
 
@@ -39,7 +39,7 @@ export async function storeTypedRows(
 const STAGE_TABLE = '_dfinery_stage';
 
 /** Stores the rows of a day in their order. The second, third … row of an id gets the key `<id>#2`, `<id>#3` …. */
-async function storeNumbered(engine: Engine, query: RowsQuery, runQuery: RunQuery): Promise<number> {
+async function storeNumbered(engine: Engine, query: RowsQuery, storeRows: StoreRows): Promise<number> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);
   // Windows hold the keys of repeated ids alone, since those of whole rows take more memory.
@@ -54,12 +54,12 @@ async function storeNumbered(engine: Engine, query: RowsQuery, runQuery: RunQuer
       QUALIFY row_number() OVER by_key > 1
     ) numbered ON stage.rowid = numbered.stage_rowid
     ORDER BY stage.rowid`;
-  const storedRows = await runQuery({ ...query, sql });
+  const storedRows = await storeRows({ ...query, sql });
   await engine.run(`DROP TABLE ${STAGE_TABLE}`);
   return storedRows;
 }
 
-function checkStored(days: readonly CheckedDay[], storedRows: number): void {
+function checkRowCount(days: readonly CheckedDay[], storedRows: number): void {
   const expectedRows = sumRows(days.flatMap(({ files }) => files));
   if (storedRows === expectedRows) return;
   const dayList = days.map(({ receipt }) => receipt.day).join(', ');

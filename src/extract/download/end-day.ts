@@ -56,5 +56,5 @@ const hasNoRows = (result: ExportResult): boolean =>
  */
 function spansAnHour(columns: readonly ColumnScan[]): boolean {
   const filled = columns.filter(({ headerName, type }) => DATETIME_COLUMNS.has(headerName) && type !== undefined);
-  return filled.length > 0 && filled.every(({ firstTime, lastTime }) => lastTime - firstTime >= HOUR_S);
+  return filled.length > 0 && filled.every(({ earliestTime, latestTime }) => latestTime - earliestTime >= HOUR_S);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/cells/csv/header.ts';
+import { headerColumns, missingColumns } from '../../../src/cells/csv/header.ts';
 
 const SYSTEM = [
   'df_unified_id',
@@ -71,9 +71,5 @@ describe('the group of a column', () => {
     expect(missingColumns(SYSTEM)).toEqual([]);
     expect(missingColumns(SYSTEM.map((name) => (name === 'df_event_name' ? 'event_name' : name)))).toEqual([]);
     for (const name of SYSTEM) expect(missingColumns(SYSTEM.filter((other) => other !== name))).toEqual([name]);
-  });
-
-  it('is given for the 22 columns of the specification', () => {
-    expect([...KNOWN_COLUMNS.values()].filter(({ group }) => group.startsWith('standard'))).toHaveLength(22);
   });
 });
