@@ -1,19 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
 import { MAX_COLUMNS } from '../../../src/cells/csv/row.ts';
-import { RowReader } from '../../../src/cells/csv/row-reader.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
 import { malformedOf } from '../../support/failure.ts';
+import { scanIn } from '../../support/scan.ts';
 
 const MIB = 1024 * 1024;
 
 describe('a header with too many columns', () => {
-  const parse = (text: string) => {
-    const source = new RowReader();
-    source.push(Buffer.from(text));
-    source.finish();
-    while (source.next());
-  };
+  const parse = (text: string) => scanIn(new Scanner({ needsEventColumns: false }), Buffer.from(text));
   const header = (count: number, name = 'a') => Array.from({ length: count }, () => name).join(',');
 
   it('is refused with the limit in the message', () => {
@@ -31,8 +27,7 @@ describe('a header with too many columns', () => {
   });
 });
 
-const REST =
-  'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_event_name,df_server_datetime,df_unified_id';
+const REST = REQUIRED_COLUMNS.toSorted();
 const bytes = (text: string) => Buffer.from(text);
 
 describe('a header whose first name begins with a bracket', () => {
