@@ -2,17 +2,16 @@ import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
-import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
-import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { type Commit, NOTHING_STORED } from '../../table/commit.ts';
+import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
-import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged } from '../failures.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { checkTimezone, closePlace, openPlace, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
-import { countRows } from './read-files.ts';
+import { countRowsInFiles } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
 
 /** Opens a place for loading. Throws as `openPlace`. */
@@ -65,7 +64,7 @@ class FilesSink implements Sink {
     try {
       if (version.isLoaded && !signal.aborted) {
         for (const message of version.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);
-        await this.#place.format.tidy?.(this.#place, version);
+        await this.#place.format.removeExpired?.(this.#place, version);
       }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;
@@ -80,7 +79,7 @@ class FilesSink implements Sink {
    * another run has loaded a first day with another time zone.
    */
   async #prepareChange(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
-    const { address, clock, logger, columnSettings } = this.#options;
+    const { address, logger, columnSettings } = this.#options;
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(columnSettings.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
@@ -93,13 +92,12 @@ class FilesSink implements Sink {
       commitInfo,
       columnSettings: { ...columnSettings, columnName: place.format.layout.columnName },
       logger,
-      countRows: (days) => countRows(place, version, days),
+      countRows: (days) => countRowsInFiles(place, version, days),
     });
     if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columnChanges: [] } };
-    const changedAt = nextChangedAt(tableBefore.receipts, clock.now());
-    const { fileChanges, ...rows } = await place.engine.transaction(() => writeBatch(place, version, plan, changedAt));
-    const { state: tableAfter, commit } = finishBatch(plan, rows, changedAt);
-    const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableAfter }, fileChanges };
+    const written = await place.engine.transaction(() => writeBatch(place, version, plan));
+    const { fileChanges, state: tableAfter, commit } = written;
+    const change: PlaceChange = { kind: 'load', state: withTable(state, table, tableAfter), fileChanges };
     return { change, result: { commit, columnChanges: plan.changes } };
   }
 }

@@ -5,7 +5,7 @@
 //   the place                  `open-place.ts`, `place-version.ts` is what it holds, `stored-state.ts` checks its JSON
 //   its files                  `file-layout.ts` says which columns they have, `read-files.ts` reads them
 //   new files                  `write-batch.ts` of days, `rewrite-files.ts` of stored files
-//   one Parquet file           `read-parquet.ts`, `write-parquet.ts`
+//   one Parquet file           `parquet-file.ts`
 
 import { configError, type UserError } from '../../base/errors.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -48,9 +48,9 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: OpenPlace<S>, version: V, run: RunRecord): Promise<void>;
   /** Removes, after the commit of a purge, every byte that is no longer part of the tables. Absent if there is none. */
-  erase?(place: OpenPlace<S>, version: V): Promise<void>;
+  eraseHistory?(place: OpenPlace<S>, version: V): Promise<void>;
   /** Removes, at the end of a load, what no reader needs any more. Absent if a commit leaves nothing. */
-  tidy?(place: OpenPlace<S>, version: V): Promise<void>;
+  removeExpired?(place: OpenPlace<S>, version: V): Promise<void>;
   /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
   foreignFiles(
     place: OpenPlace<S>,
@@ -74,7 +74,7 @@ export interface OpenPlace<S extends Storage = Storage> {
   readonly engine: Engine;
   /** The folder of this run on this machine. */
   readonly runFolder: RunFolder;
-  /** The local paths of the files that were fetched, by their paths in the storage. */
+  /** The local paths of files that are whole on this machine, by their paths in the storage. */
   readonly localPaths: Map<string, string>;
 }
 

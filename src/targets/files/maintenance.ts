@@ -9,9 +9,9 @@ import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withPlace } from './open-place.ts';
+import { hashFile } from './parquet-file.ts';
 import { bytesIn, type PlaceVersion } from './place-version.ts';
 import { localPathOf, relationOf } from './read-files.ts';
-import { hashFile } from './read-parquet.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
   readState: () =>
@@ -77,7 +77,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const daysWithRows = days.filter((day) => events.receipts.get(day)?.rows_stored);
       const receipts = withPruned(events.receipts, daysWithRows, nextChangedAt(events.receipts, options.clock.now()));
       const state = { ...version.state, events: { ...events, receipts } };
-      const fileChanges = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
+      const fileChanges = days.map((day) => ({ table: EVENTS.name, day, newFile: undefined }));
       return { change: { kind: 'prune', state, fileChanges }, result: { days, rows } };
     });
     for (const message of version.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);

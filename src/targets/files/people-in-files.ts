@@ -71,7 +71,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       return { change: { ...change, state }, result: { people, suppressionLength, bytesBefore: bytesIn(version) } };
     });
     const { people, suppressionLength, bytesBefore } = result;
-    const eraseFailures = await eraseBytes(place, version);
+    const eraseFailures = await eraseHistory(place, version);
     const { liveFolders, sweepFailures } = await sweepRuns(place);
     const damageNotes = version.damageWarnings.map((message) => `They may hold the people: ${message}`);
     return {
@@ -86,10 +86,10 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function eraseBytes(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
+async function eraseHistory(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
   const { signal, address } = place.options;
   try {
-    await place.format.erase?.(place, version);
+    await place.format.eraseHistory?.(place, version);
     return [];
   } catch (thrown) {
     signal.throwIfAborted();
@@ -155,7 +155,8 @@ async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: Peop
     const tableAfter = withoutRows(tableBefore, rowsLost[table], changedAt);
     state = { ...state, [table]: tableAfter };
     for (const file of filesWithPeople.filter((file) => file.table === table)) {
-      fileChanges.push({ table, day: file.day, file: await rewriteFile(place, file, tableAfter, conditions[table]) });
+      const newFile = await rewriteFile(place, file, tableAfter, conditions[table]);
+      fileChanges.push({ table, day: file.day, newFile });
     }
   }
   const change: PlaceChange = { kind: 'purge', state, fileChanges };

@@ -54,11 +54,12 @@ export interface PlaceVersion {
 
 export const bytesIn = ({ files }: PlaceVersion): number => files.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** The new file of a day, which replaces its file, or of the profiles; undefined if no row is left. */
+/** A change of the file of a day, or of the profiles. */
 export interface FileChange {
   readonly table: Table['name'];
   readonly day: Day;
-  readonly file: NewFile | undefined;
+  /** It replaces the file that is there; undefined if no row is left. */
+  readonly newFile: NewFile | undefined;
 }
 
 /** A change of a place, and the state after it. */

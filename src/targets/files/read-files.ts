@@ -10,8 +10,8 @@ import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
+import { columnRanges, countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
-import { columnRanges, countRowsOfFile, readParquetSql } from './read-parquet.ts';
 
 // What is read of the files of a place. Those of a bucket are copied to this machine.
 
@@ -46,7 +46,7 @@ export async function relationOf(
 }
 
 /** The rows of days by the footers of their files. A day without a file, or with a damaged one, is left out. */
-export async function countRows(
+export async function countRowsInFiles(
   place: OpenPlace,
   { files }: PlaceVersion,
   days: readonly Day[],

@@ -6,10 +6,9 @@ import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import { columnTypeOf, fileColumns, fileProgramColumns, hasCurrentColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
+import { readParquetSql, writeTableFile } from './parquet-file.ts';
 import type { FileChange, NewFile, PlaceChange, TableFile } from './place-version.ts';
 import { localPathOf } from './read-files.ts';
-import { readParquetSql } from './read-parquet.ts';
-import { writeTableFile } from './write-parquet.ts';
 
 /**
  * Writes a file anew, with the columns of its table after a change, in their types, and with its receipt there.
@@ -28,7 +27,7 @@ export async function rewriteFile(
   const tableColumns = [...fileColumns(layout, tableState).keys()];
   const columns = tableColumns.filter((name) => layout.hasAllColumns || file.columns.has(name));
   // The condition may be about a column that the file lacks.
-  const rowsSql = await tableRowsSql(place, file, tableState);
+  const rowsSql = await fileRowsSql(place, file, tableState);
   const names = columns.map(identifier).join(', ');
   const query = `SELECT ${names} FROM (${rowsSql}) WHERE NOT ${leavingSql}`;
   const profilesState = file.table === USER_PROFILES.name ? tableState : undefined;
@@ -49,7 +48,7 @@ export async function* rewriteOutdated(
     const { table, day, columns } = file;
     const isReplaced = fileChanges.some((change) => change.table === table && change.day === day);
     if (isReplaced || table !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
-    yield { table, day, file: await place.engine.transaction(() => rewriteFile(place, file, state.events)) };
+    yield { table, day, newFile: await place.engine.transaction(() => rewriteFile(place, file, state.events)) };
   }
 }
 
@@ -57,7 +56,7 @@ export async function* rewriteOutdated(
  * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
  * A column that the file lacks is NULL.
  */
-async function tableRowsSql(place: OpenPlace, file: TableFile, { columns, timezone }: TableState): Promise<string> {
+async function fileRowsSql(place: OpenPlace, file: TableFile, { columns, timezone }: TableState): Promise<string> {
   const zone = zoneOf(timezone);
   const values = typedColumns(columns).map(({ name, type }) => {
     const typeBefore = columnTypeOf(file.columns.get(name), zone);

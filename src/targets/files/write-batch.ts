@@ -11,15 +11,14 @@ import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
 import { type BatchResult, finishBatch } from '../../table/commit.ts';
 import { type TableState, withoutRows } from '../../table/place-state.ts';
-import type { StoredReceipt } from '../../table/receipts.ts';
+import { nextChangedAt, type StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
+import { readParquetSql, writeTableFile } from './parquet-file.ts';
 import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
 import { localPathOfColumns, relationOf } from './read-files.ts';
-import { readParquetSql } from './read-parquet.ts';
 import { rewriteFile } from './rewrite-files.ts';
-import { writeTableFile } from './write-parquet.ts';
 
 /** A planned batch, and what the writing of each of its days needs. */
 interface BatchContext {
@@ -30,39 +29,39 @@ interface BatchContext {
   readonly changedAt: string;
 }
 
-/** Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. */
-export async function writeBatch(
-  place: OpenPlace,
-  version: PlaceVersion,
-  plan: PlannedBatch,
-  changedAt: string,
-): Promise<BatchResult & { readonly fileChanges: readonly FileChange[] }> {
-  const { table, downloads } = plan;
+/**
+ * Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. Gives the table
+ * after them, too, and what their commit reports.
+ */
+export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: PlannedBatch) {
+  const { table, tableBefore, downloads } = plan;
+  const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
   const tableFiles = version.files.filter((file) => file.table === table.name);
   const storedFiles = new Map(tableFiles.map((file) => [file.day, file]));
   const batch: BatchContext = { place, plan, storedFiles, changedAt };
   const fileChanges: FileChange[] = [];
   for (const download of downloads) fileChanges.push(...(await changesOfDay(batch, download)));
-  const rowsByDay = new Map(fileChanges.map(({ day, file }) => [day, file?.rows ?? 0]));
-  const widenedDays = await findWidenedDays(place, plan, tableFiles);
   const batchDays = new Set(downloads.map(({ receipt }) => receipt.day));
-  const paths = fileChanges.flatMap(({ day, file }) =>
-    batchDays.has(day) && file !== undefined ? [file.localPath] : [],
-  );
-  const rescuedCells = paths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(paths));
-  return { fileChanges, rowsByDay, widenedDays, rescuedCells };
+  const newFiles = fileChanges.flatMap(({ newFile }) => newFile ?? []);
+  const paths = newFiles.filter(({ day }) => batchDays.has(day)).map(({ localPath }) => localPath);
+  const rows: BatchResult = {
+    rowsByDay: new Map(fileChanges.map(({ day, newFile }) => [day, newFile?.rows ?? 0])),
+    widenedDays: await findWidenedDays(place, plan, tableFiles),
+    rescuedCells: paths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(paths)),
+  };
+  return { fileChanges, ...finishBatch(plan, rows, changedAt) };
 }
 
 /** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
 async function changesOfDay(batch: BatchContext, download: CheckedDay): Promise<FileChange[]> {
   const { receipt } = download;
   const { name: table } = batch.plan.table;
-  const newFile = await writeDay(batch, download);
-  if (newFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, file: newFile }];
+  const wholeFile = await writeDay(batch, download);
+  if (wholeFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, newFile: wholeFile }];
   // Such a day is alone in its batch: a neighbour is a stored file.
-  const file = await withoutRowsOfNext(batch, newFile, download);
-  const change = { table, day: receipt.day, file };
-  const previousChange = file && (await changeOfPreviousDay(batch, file));
+  const newFile = await withoutRowsOfNext(batch, wholeFile, download);
+  const change = { table, day: receipt.day, newFile };
+  const previousChange = newFile && (await changeOfPreviousDay(batch, newFile));
   return previousChange === undefined ? [change] : [previousChange, change];
 }
 
@@ -85,7 +84,7 @@ async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewF
   return file;
 }
 
-/** The table of a snapshot. `readFolder` takes it from the file, which may be newer than the state of the folder. */
+/** The table after a snapshot. Its file has it: a killed run may leave a file that the state of a folder lacks. */
 function stateOfSnapshot({ plan, changedAt }: BatchContext, { day, rows_stored }: StoredReceipt): TableState {
   const rows = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
   return finishBatch(plan, rows, changedAt).state;
@@ -122,8 +121,8 @@ async function changeOfPreviousDay(
   if (rowsLost === 0) return undefined;
   const { tableBefore, columns } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
-  const file = await rewriteFile(place, previousFile, events, leavingSql);
-  return { table: EVENTS.name, day: previousFile.day, file };
+  const rewrittenFile = await rewriteFile(place, previousFile, events, leavingSql);
+  return { table: EVENTS.name, day: previousFile.day, newFile: rewrittenFile };
 }
 
 /** The columns by which neighbouring days are compared. */

@@ -24,7 +24,7 @@ export interface TableChange extends Omit<PlaceChange, 'state'> {
 }
 
 export const newFilesIn = (fileChanges: readonly FileChange[]): NewFile[] =>
-  fileChanges.flatMap(({ file }) => file ?? []);
+  fileChanges.flatMap(({ newFile }) => newFile ?? []);
 
 /** The actions of the log entry that makes a change. */
 export function commitActions(

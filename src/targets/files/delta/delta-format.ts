@@ -56,13 +56,13 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (isLoaded) await storage.write(LAST_RUN_PATH, JSON.stringify(run));
   },
 
-  async erase(place, version) {
+  async eraseHistory(place, version) {
     // Each purge commits to events. Whoever stored a file before that can no longer commit it to either table.
     const purgedAt = await committedAt(place, version.tables.events.snapshot);
     for (const { snapshot } of tablesOf(version)) await eraseHistory(place, snapshot, purgedAt);
   },
 
-  async tidy(place, version) {
+  async removeExpired(place, version) {
     for (const table of tablesOf(version)) await removeExpiredFiles(place, table);
   },
 

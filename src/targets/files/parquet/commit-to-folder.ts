@@ -35,12 +35,12 @@ export async function commitToFolder(
 ): Promise<FolderVersion> {
   const { storage } = place;
   const files = new Map(before.files.map((file) => [file.path, file]));
-  const replace = async ({ day, table, file }: FileChange) => {
+  const replace = async ({ day, table, newFile }: FileChange) => {
     const path = filePath(day, table);
     files.delete(path);
     checkHeld();
-    if (file === undefined) await removeFile(storage, path);
-    else files.set(path, await putFile(storage, file));
+    if (newFile === undefined) await removeFile(storage, path);
+    else files.set(path, await putFile(storage, newFile));
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
@@ -92,7 +92,7 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  *   all else                   as after: columns are there before a file has them
  */
 function interimState(before: PlaceState, { state: after, fileChanges }: PlaceChange): PlaceState {
-  const newPaths = new Set(fileChanges.flatMap(({ file }) => file?.path ?? []));
+  const newPaths = new Set(fileChanges.flatMap(({ newFile }) => newFile?.path ?? []));
   const otherReceipts = [...after.events.receipts.values()].filter(
     ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),
   );

@@ -7,6 +7,7 @@ import {
   type PlaceState,
   type RunRecord,
   type TableJson,
+  type TableState,
   tableFromJson,
   tableToJson,
 } from '../../../table/place-state.ts';
@@ -95,15 +96,20 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
   user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });
 
+/** The table of profiles, also if its file is damaged; undefined if there is none, or one of another program. */
+export function storedProfilesOf({ state, damagedFiles, stateFile }: FolderVersion): TableState | undefined {
+  const areDamaged = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
+  return state.user_profiles ?? (areDamaged ? stateFile.state.user_profiles : undefined);
+}
+
 /**
  * The state file of a version. What the one before says of damaged files stays: the right ones may come back from a
  * copy.
  */
-export function makeStateFile({ state, files, damagedFiles, stateFile: before }: FolderVersion): StateFile {
-  const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
-  const profiles = state.user_profiles ?? (hasDamagedProfiles ? before.state.user_profiles : undefined);
-  const storedState: PlaceState = { ...state, user_profiles: profiles };
-  const tableColumns = columnsOfTables(storedState);
+export function makeStateFile(version: FolderVersion): StateFile {
+  const { files, damagedFiles, stateFile: before } = version;
+  const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
+  const tableColumns = columnsOfTables(state);
   const damagedAsListed = damagedFiles.flatMap(({ path }) => before.listedFiles.get(path) ?? []);
   const listedFiles = [...files, ...damagedAsListed].map(({ columns, ...file }): ListedFile => {
     const isCurrent = columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[file.table]);
@@ -115,7 +121,7 @@ export function makeStateFile({ state, files, damagedFiles, stateFile: before }:
     suppression_length: state.suppressionLength,
     last_run: state.lastRun,
     events: tableToJson(state.events),
-    user_profiles: profiles && tableToJson(profiles),
+    user_profiles: state.user_profiles && tableToJson(state.user_profiles),
     files: listedFiles
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
@@ -123,7 +129,7 @@ export function makeStateFile({ state, files, damagedFiles, stateFile: before }:
         return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, other_columns };
       }),
   };
-  return { text: `${JSON.stringify(json)}\n`, state: storedState, listedFiles: byPath(listedFiles) };
+  return { text: `${JSON.stringify(json)}\n`, state, listedFiles: byPath(listedFiles) };
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */

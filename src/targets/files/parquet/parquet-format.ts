@@ -1,6 +1,7 @@
 // This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
 // `_dfinery.json` says what it holds; a commit replaces it last. Each file carries its own receipt, so no journal is
-// needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
+// needed. A journal would need all new files beside all old ones before the first is replaced. `read-folder.ts` finds
+// what a kill left half-way, and `commit-to-folder.ts` mends it.
 
 import { removeTemporaries } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/folders.ts';
@@ -12,7 +13,15 @@ import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
-import { dayOfPath, FOLDER_LAYOUT, type FolderVersion, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
+import {
+  dayOfPath,
+  FOLDER_LAYOUT,
+  type FolderVersion,
+  LOCK_FILE,
+  PROFILES_FILE,
+  STATE_FILE,
+  storedProfilesOf,
+} from './folder-state.ts';
 import { type FolderPlace, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
 
 export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
@@ -34,7 +43,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     return isLatest ? undefined : version;
   },
   async refuseForeignProfiles({ storage }, version) {
-    if (hasProfiles(version) || !(await hasObjects(storage, USER_PROFILES.name))) return;
+    if (storedProfilesOf(version) !== undefined || !(await hasObjects(storage, USER_PROFILES.name))) return;
     throw foreignFilesError(storage.address, USER_PROFILES.name);
   },
 
@@ -49,7 +58,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
 
   async foreignFiles({ storage }, version) {
     const foreignFilesIn = async ({ name }: Table) => {
-      const isOwnTable = name === EVENTS.name || hasProfiles(version);
+      const isOwnTable = name === EVENTS.name || storedProfilesOf(version) !== undefined;
       const paths = (await listAll(storage, name)).map(({ path }) => path);
       const foreignPaths = paths.filter((path) => !isOwnTable || !isDataFile(path));
       return foreignPaths.map((path) => ({ path, isSeenByReaders: isOwnTable && path.endsWith('.parquet') }));
@@ -88,7 +97,3 @@ const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: Fold
 const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, fileChanges: [] });
 
 const isDataFile = (path: string): boolean => dayOfPath(path) !== undefined || path === PROFILES_FILE;
-
-/** True if the file of profiles is one of this program, also if it is damaged. */
-const hasProfiles = ({ state, damagedFiles }: FolderVersion): boolean =>
-  state.user_profiles !== undefined || damagedFiles.some(({ table }) => table === USER_PROFILES.name);

@@ -19,8 +19,8 @@ import {
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { fitsTable } from '../file-layout.ts';
 import type { OpenPlace } from '../format.ts';
+import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import type { DamagedFile } from '../place-version.ts';
-import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../read-parquet.ts';
 import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
@@ -69,47 +69,32 @@ export async function readFolder({ engine, storage }: FolderPlace): Promise<Fold
     const localPath = storage.fullPath(path);
     const onDisk = sizeAndTime(localPath);
     if (onDisk === undefined) continue;
-    const { bytes, modified } = onDisk;
     const listedFile = stateFile.listedFiles.get(path);
     const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
-    const hasSameSizeAndTime = listedFile?.bytes === bytes && listedFile.modified === modified;
+    const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
     const sha256 = hasSameSizeAndTime ? listedFile.sha256 : await hashFile(localPath);
     const hasSameHash = listedFile?.sha256 === sha256;
     if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-      files.push({
-        ...listedFile,
-        modified,
-        columns: listedFile.columns ?? (await readFileColumns(engine, localPath)),
-      });
+      const columns = listedFile.columns ?? (await readFileColumns(engine, localPath));
+      files.push({ ...listedFile, ...onDisk, columns });
       continue;
     }
     const metadata = await readMetadata(engine, localPath, table, path);
     const writtenBefore = listedFile?.writtenAt ?? storedReceipt?.changed_at ?? '';
     const isLeftover =
       metadata !== undefined &&
-      (hasSameHash ||
-        (metadata.writtenAt > writtenBefore &&
-          fitsTable(FOLDER_LAYOUT, metadata.columns, metadata.profilesState ?? state.events)));
+      (hasSameHash || (metadata.writtenAt > writtenBefore && hasKnownColumns(metadata, state)));
     if (isLeftover) {
-      const { writtenAt, columns, receipt } = metadata;
+      const { receipt, writtenAt, columns } = metadata;
       leftovers.push(metadata);
-      files.push({
-        table,
-        day: receipt.day,
-        path,
-        rows: receipt.rows_stored,
-        bytes,
-        modified,
-        sha256,
-        writtenAt,
-        columns,
-      });
+      files.push({ table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns });
     } else if (day !== undefined) damagedFiles.push({ table, day, path });
   }
   const correction = correctedState(state, leftovers, { files, damagedFiles }, engine.clock.now());
   const damageWarnings = damageWarningsOf(damagedFiles);
   return { ...correction, isLoaded: true, files, damagedFiles, damageWarnings, stateFile };
 }
+
 /** The size and the time of a file on the disk; undefined if there is none. */
 export function sizeAndTime(path: string): { readonly bytes: number; readonly modified: number } | undefined {
   // An awaited call for each file would take 20 times as long.
@@ -134,6 +119,9 @@ interface FileMetadata extends Pick<FolderFile, 'writtenAt' | 'columns'> {
   /** Of the profiles: the state of their table. */
   readonly profilesState: TableState | undefined;
 }
+
+const hasKnownColumns = ({ columns, profilesState }: FileMetadata, { events }: PlaceState): boolean =>
+  fitsTable(FOLDER_LAYOUT, columns, profilesState ?? events);
 
 /** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it to this path. */
 async function readMetadata(
