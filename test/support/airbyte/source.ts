@@ -7,7 +7,7 @@ import { configured, InputFiles, type Json, type Output, runInProcess } from './
 
 /** The source and a simulator under one clock that only moves when something sleeps. */
 export class SourceFixture {
-  readonly clock: LeapingClock = new LeapingClock();
+  readonly clock: LeapingClock;
   readonly files = new InputFiles();
   readonly sim: TestService;
 

@@ -88,13 +88,9 @@ class FakeTarget {
     if (mayShareRows(receipt)) {
       const after = new Set(this.days.get(addDays(day, 1)));
       ids = ids.filter((id) => !after.has(id));
-      const own = new Set(ids);
-      const before = this.days.get(addDays(day, -1));
-      if (before !== undefined)
-        this.days.set(
-          addDays(day, -1),
-          before.filter((id) => !own.has(id)),
-        );
+      const dayBefore = addDays(day, -1);
+      const idsBefore = this.days.get(dayBefore)?.filter((id) => !ids.includes(id));
+      if (idsBefore !== undefined) this.days.set(dayBefore, idsBefore);
     }
     this.days.set(day, ids);
     this.receipts.set(day, receipt);

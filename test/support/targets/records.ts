@@ -93,14 +93,7 @@ export function propertyOf(kind: PropertyKind): object {
 }
 
 /** A stream whose properties are given by short names. */
-export const streamOf = (
-  name: StreamName,
-  properties: Readonly<Record<string, PropertyKind>>,
-  keys: readonly string[] = [],
-): RecordStream => ({
+export const streamOf = (name: StreamName, properties: Readonly<Record<string, PropertyKind>>): RecordStream => ({
   name,
-  schemas: new Map<string, unknown>([
-    ...keys.map((key) => [key, undefined] as const),
-    ...Object.entries(properties).map(([key, kind]) => [key, propertyOf(kind)] as const),
-  ]),
+  schemas: new Map(Object.entries(properties).map(([property, kind]) => [property, propertyOf(kind)])),
 });

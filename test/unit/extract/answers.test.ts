@@ -36,6 +36,7 @@ const onDay = (day: Day, fault: Fault | ((nth: number) => Fault | undefined)): F
   };
 };
 const body = (change: (csv: string) => string | Uint8Array): Fault => ({ kind: 'body', change });
+const NO_BYTE = body(() => '');
 const requestsOf = (day: Day) => fixture.requests.filter(({ from }) => from === day).length;
 const without = (count: number) => (csv: string) => {
   const lines = csv.trimEnd().split('\n');
@@ -91,16 +92,7 @@ describe('a day without rows', () => {
   it.each([
     ['204', { days: { empty: '204' } }],
     ['zero bytes', { days: { empty: 'zero_bytes' } }],
-    [
-      '404 or zero bytes',
-      {
-        days: { empty: '404' },
-        fault: onDay(
-          '2026-01-17',
-          body(() => ''),
-        ),
-      },
-    ],
+    ['404 or zero bytes', { days: { empty: '404' }, fault: onDay('2026-01-17', NO_BYTE) }],
   ] as const)('proves nothing where every day is answered with %s: exit 3', async (_, service) => {
     const error = await failure({ rows: [], ...service });
     expect(error.exitCode).toBe(3);
@@ -116,13 +108,13 @@ describe('a day without rows', () => {
   });
 
   it('has its rows if only the first of two answers was empty', async () => {
-    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? body(() => '') : undefined));
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? NO_BYTE : undefined));
     await run({ fault });
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
   });
 
   it('is not known to be one if the two answers are of different kinds', async () => {
-    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? body(() => '') : refusal(404)));
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? NO_BYTE : refusal(404)));
     expect(await failure({ fault })).toMatchObject({ exitCode: 3, message: expect.stringMatching(/and then.*404/) });
     expect(fixture.target.days.has('2026-01-17')).toBe(false);
   });
@@ -235,10 +227,7 @@ describe('a day that has fewer rows than are stored', () => {
 
   it('counts the rows of people on the suppression list, who were loaded before', async () => {
     await again(() => undefined);
-    const suppression = {
-      has: (id: Buffer) => id.toString() === 'u-df_login-2026-01-19-1',
-      length: 1,
-    };
+    const suppression = { has: (id: Buffer) => id.toString() === 'u-df_login-2026-01-19-1' };
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     const deps = fixture.deps();
     const extraction = new Extraction(plan, { ...deps, scannerOptions: { ...deps.scannerOptions, suppression } });
@@ -249,7 +238,7 @@ describe('a day that has fewer rows than are stored', () => {
   });
 
   it('counts no suppressed rows of a day that the place leaves out for a later download', async () => {
-    const suppression = { has: () => true, length: 1 };
+    const suppression = { has: () => true };
     await start();
     const deps = fixture.deps();
     const load = new Load({ ...deps, scannerOptions: { ...deps.scannerOptions, suppression } });
@@ -442,14 +431,8 @@ describe('a day that is too large', () => {
   });
 
   it('with a single name that is too large is named, and the other days are loaded', async () => {
-    const error = await failure(
-      { rows: many, isTooBig: (_, count) => count > 20 },
-      {
-        ...SETTINGS,
-        events: ['own_event', 'df_login'],
-        eventsCondition: 'include',
-      },
-    );
+    const filter = { events: ['own_event', 'df_login'], eventsCondition: 'include' } as const;
+    const error = await failure({ rows: many, isTooBig: (_, count) => count > 20 }, { ...SETTINGS, ...filter });
     expect(error.exitCode).toBe(3);
     expect(error.message).toMatch(/own_event of 2026-01-17/);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
@@ -477,7 +460,7 @@ describe('a day that is too large', () => {
 
   it.each([
     ['404', refusal(404)],
-    ['zero bytes', body(() => '')],
+    ['zero bytes', NO_BYTE],
   ])('has the rows of a part that was answered once with %s', async (_, fault) => {
     let emptyAnswers = 0;
     await start({
@@ -576,11 +559,8 @@ describe('days that are no longer exported', () => {
   });
 
   it('end a run with exit 4 if the caller named them, and the others are loaded', async () => {
-    const error = await failure(
-      { days: { history_days: 3 } },
-      { onGap: 'warn' },
-      { from: '2026-01-16', to: '2026-01-17' },
-    );
+    const named = { from: '2026-01-16', to: '2026-01-17' };
+    const error = await failure({ days: { history_days: 3 } }, { onGap: 'warn' }, named);
     expect(error.exitCode).toBe(4);
     expect(fixture.target.days.has('2026-01-17')).toBe(true);
   });

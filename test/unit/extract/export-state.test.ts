@@ -31,11 +31,8 @@ describe('the cursor after a commit', () => {
 
   it('is the first day that is not both loaded and over', () => {
     expect(cursor(['2026-01-10', '2026-01-11', '2026-01-13'])).toBe('2026-01-12');
-    expect(stateAfter(undefined, receipts(['2026-01-10'], { is_over: false }), facts()).from_date).toBe('2026-01-10');
-  });
-
-  it('goes on over days that were loaded in any order', () => {
     expect(cursor(['2026-01-12', '2026-01-11', '2026-01-10'])).toBe('2026-01-13');
+    expect(stateAfter(undefined, receipts(['2026-01-10'], { is_over: false }), facts()).from_date).toBe('2026-01-10');
   });
 
   it('passes gaps and pruned days', () => {
@@ -93,11 +90,6 @@ describe('the state after a commit', () => {
     const third = stateAfter(second, receipts([]), facts({ includesEnd: false, hasFinalNewline: true }));
     expect(third.to_date_inclusive).toBe(false);
     expect(third).not.toHaveProperty('final_newline');
-  });
-
-  it('names the days that are read again', () => {
-    const days = new Map([...receipts(['2026-01-12', '2026-01-14'], { rows: 0 }), ...receipts(['2026-01-15'])]);
-    expect(stateAfter(undefined, days, facts()).read_again).toEqual(['2026-01-14']);
   });
 
   it('remembers every set of hashed columns', () => {

@@ -40,12 +40,7 @@ const loaded = (other: Readonly<Record<Day, Stored>> = {}, more: Partial<ExportS
 type StoredLoads = Pick<PlanInput, 'state' | 'receipts'>;
 
 function plan(stored: StoredLoads = {}, settings: Partial<ExportSettings> = {}, more: Partial<PlanInput> = {}) {
-  return planRun({
-    settings: { ...SETTINGS, ...settings },
-    ...stored,
-    now: NOW,
-    ...more,
-  });
+  return planRun({ settings: { ...SETTINGS, ...settings }, ...stored, now: NOW, ...more });
 }
 
 const events = (notes: Plan['notes']) => notes.map(({ event }) => event);
@@ -267,9 +262,5 @@ it('the forecast counts on a hundred exports an hour, and two more to find out t
   expect(of('2025-12-27', 'true')).toEqual({ ...atOnce, exports_most: 3, exports_startable_now: 3 });
   expect(of('2025-12-27', 'auto')).toMatchObject({ ...atOnce, exports_most: 5 });
   const year = plan({}, { toDateInclusive: 'true' }, { from: '2025-01-01' });
-  expect(forecastOf(year, 5, false)).toMatchObject({
-    exports_most: 385,
-    exports_startable_now: 5,
-    waitMs: 3 * HOUR,
-  });
+  expect(forecastOf(year, 5, false)).toMatchObject({ exports_most: 385, exports_startable_now: 5, waitMs: 3 * HOUR });
 });

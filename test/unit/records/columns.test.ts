@@ -14,13 +14,6 @@ describe('a column of records', () => {
     expect([...streams[0].unsentColumns]).toEqual(['a', 'b', 'c']);
   });
 
-  it('keeps its prefix if an item column would be named like the position', async () => {
-    const { data } = await fixture.write(`${KEYS},df_items_item_position\nx:4,x,first\n`, [
-      streamOf('event_items', { item_position: 'long', df_items_item_position: 'string' }),
-    ]);
-    expect(data('event_items')).toEqual([{ item_position: 4, df_items_item_position: 'first' }]);
-  });
-
   it('holds lists by the schema of their items', async () => {
     const listOf = (type: unknown) => ({ type: ['array', 'null'], items: type === undefined ? {} : { type } });
     const properties = Object.entries({

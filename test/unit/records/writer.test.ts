@@ -122,13 +122,6 @@ describe('a record', () => {
     expect(data('events')).toEqual([{}, {}]);
   });
 
-  it('has its key even when only the configured key asks for it', async () => {
-    const { data } = await fixture.write('df_event_detail_log_id,a\nx,1\n', [
-      streamOf('events', { a: 'long' }, ['_key']),
-    ]);
-    expect(data('events')).toEqual([{ _key: 'x', a: 1 }]);
-  });
-
   it('has one name for the event name', async () => {
     const schema = events({ df_event_name: 'string', event_name: 'string' });
     const one = await fixture.write('df_event_detail_log_id,event_name\nx,login\n', schema);
