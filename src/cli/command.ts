@@ -6,7 +6,7 @@ import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Target } from '../targets/contract.ts';
 import type { Context } from './context.ts';
-import { LOG_FORMATS } from './terminal.ts';
+import { LOG_FORMATS } from './terminal/terminal.ts';
 
 export interface Command<A extends OptionTable = OptionTable, O extends OptionTable = OptionTable> {
   /** The targets with whose places it works: then TARGET PLACE follow its name, or are left out together. */

@@ -1,8 +1,8 @@
 import { createLogger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Runtime, systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
-import type { Prompts } from './prompts.ts';
-import type { Terminal } from './terminal.ts';
+import type { Prompts } from './terminal/prompts.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 /** The process behind a command line, or a test in its place. */
 export interface System extends Omit<Runtime, 'logger' | 'random'> {

@@ -11,7 +11,7 @@ import { placeAndConfig } from './places.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';
-import { NO_TERMINAL } from './terminal.ts';
+import { NO_TERMINAL } from './terminal/terminal.ts';
 
 /** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
 export interface Configuration {

@@ -4,9 +4,9 @@ import { systemClock } from '../base/clock.ts';
 import { enforceCertificateChecks, systemEnv } from '../base/env.ts';
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
 import { endNow, letHeapGrow, runUntilStopped } from '../base/process.ts';
-import { ProcessTerminal } from './process-terminal.ts';
 import { runCommandLine } from './program.ts';
-import { terminalPrompts } from './prompts.ts';
+import { ProcessTerminal } from './terminal/process-terminal.ts';
+import { terminalPrompts } from './terminal/prompts.ts';
 
 // Whatever a run leaves anywhere may hold rows.
 process.umask(0o077);

@@ -1,9 +1,8 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
 // says what a command and an option are. command-line.ts reads the words, help.ts shows them. configuration.ts reads the
 // keys, places.ts the place, and people-options.ts whom `forget` and `person` look for. context.ts is what a command
-// runs in: terminal.ts is its output, process-terminal.ts that of a process, prompts.ts asks, and progress.ts shows how
-// far it is. results.ts has the objects of `--json`, failure.ts what is told of an error. library.ts offers some of the
-// commands as functions. `run/` holds the run of `sync`, and `report/` the pages of HTML.
+// runs in. results.ts has the objects of `--json`, failure.ts what is told of an error. library.ts offers some of the
+// commands as functions. `terminal/` is what a person sees, `run/` the run of `sync`, and `report/` the pages of HTML.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
 import { printable } from '../base/text.ts';
@@ -14,7 +13,7 @@ import { type CommandLine, newParser, parseCommandLine } from './command-line.ts
 import { contextOf, type System } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
-import { printableTerminal, terminalLog } from './terminal.ts';
+import { printableTerminal, terminalLog } from './terminal/terminal.ts';
 
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';

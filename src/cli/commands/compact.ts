@@ -2,7 +2,7 @@ import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { placeAndConfig } from '../places.ts';
-import { withElapsedTime } from '../progress.ts';
+import { withElapsedTime } from '../terminal/progress.ts';
 
 export const command = defineCommand({
   targets: [duckdb],

@@ -26,9 +26,9 @@ import { type CommandConfig, readConfiguration, requireKeys } from '../configura
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
-import { withElapsedTime } from '../progress.ts';
 import { writePage } from '../report/page.ts';
 import { proofPage } from '../report/proof-page.ts';
+import { withElapsedTime } from '../terminal/progress.ts';
 
 /** As in schemas/destination-config.json. */
 const MAX_REASON = 4_000;

@@ -13,7 +13,7 @@ import { whyUnreadable } from '../../fs/disk-failure.ts';
 import type { ColumnSettings } from '../../table/column-type.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
-import { percent, tableLines } from '../text-layout.ts';
+import { percent, tableLines } from '../terminal/text-layout.ts';
 
 export const command = defineCommand({
   arguments: { file: required(textOption('The CSV file')) },

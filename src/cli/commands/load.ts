@@ -9,9 +9,9 @@ import { dayOption, defineCommand, required, textOption } from '../command.ts';
 import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { openOptions, placeAndConfig, storedState } from '../places.ts';
-import { withElapsedTime } from '../progress.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { type RunOutcome, withRunRecord } from '../run/run.ts';
+import { withElapsedTime } from '../terminal/progress.ts';
 
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,

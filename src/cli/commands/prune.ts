@@ -3,7 +3,7 @@ import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flagOption, required, wordOption } from '../command.ts';
 import { placeAndConfig } from '../places.ts';
-import { withElapsedTime } from '../progress.ts';
+import { withElapsedTime } from '../terminal/progress.ts';
 
 const age = wordOption(
   'Age of the days that go: 25mo, 8w or 90d',

@@ -4,9 +4,9 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { placeAndConfig } from '../places.ts';
-import { withElapsedTime } from '../progress.ts';
 import { writePage } from '../report/page.ts';
 import { reportPage } from '../report/report-page.ts';
+import { withElapsedTime } from '../terminal/progress.ts';
 
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,

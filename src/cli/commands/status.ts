@@ -12,7 +12,7 @@ import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { placeAndConfig, storedState } from '../places.ts';
 import type { Status } from '../results.ts';
-import { timeText } from '../text-layout.ts';
+import { timeText } from '../terminal/text-layout.ts';
 
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,

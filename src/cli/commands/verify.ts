@@ -3,8 +3,8 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { placeAndConfig } from '../places.ts';
-import { withElapsedTime } from '../progress.ts';
 import type { Verification } from '../results.ts';
+import { withElapsedTime } from '../terminal/progress.ts';
 
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,

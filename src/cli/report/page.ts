@@ -1,6 +1,6 @@
 import { VERSION } from '../../base/version.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { type Html, html } from './html.ts';
 
 /** A page in one file, without a script or a request. */

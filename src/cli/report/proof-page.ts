@@ -2,7 +2,7 @@ import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
 import { answerText, countsSentence, placeText, refusedText } from '../../erasure/ledger/proof-text.ts';
-import { minuteText } from '../text-layout.ts';
+import { minuteText } from '../terminal/text-layout.ts';
 import { Html, html } from './html.ts';
 import { pageOf } from './page.ts';
 

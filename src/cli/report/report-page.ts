@@ -6,7 +6,7 @@ import { formatBytes, formatCount, withSeparators } from '../../base/quantities.
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
-import { minuteText, percent, timeText } from '../text-layout.ts';
+import { minuteText, percent, timeText } from '../terminal/text-layout.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventsSection } from './events-chart.ts';
 import { type Html, html, htmlTable } from './html.ts';

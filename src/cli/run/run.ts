@@ -13,8 +13,8 @@ import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from 
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
 import { openOptions } from '../places.ts';
-import { progressOf, withProgress } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
+import { progressOf, withProgress } from '../terminal/progress.ts';
 import { summaryOf } from './summary.ts';
 
 /** What a sync is asked to do. */

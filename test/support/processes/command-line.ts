@@ -1,7 +1,7 @@
 import { isMainThread } from 'node:worker_threads';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
-import type { Prompts } from '../../../src/cli/prompts.ts';
+import type { Prompts } from '../../../src/cli/terminal/prompts.ts';
 
 /** The environment of a command line in this process; by default no variables, and nobody who can answer questions. */
 export interface Given {

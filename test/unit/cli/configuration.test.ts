@@ -5,7 +5,7 @@ import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { NO_TERMINAL } from '../../../src/cli/terminal.ts';
+import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
 import { refusalOf } from '../../support/failure.ts';
 import { newFolder } from '../../support/new-folder.ts';
 import { runHere } from '../../support/processes/command-line.ts';

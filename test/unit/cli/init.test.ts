@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
+import { type Prompts, terminalPrompts } from '../../../src/cli/terminal/prompts.ts';
 import { expectMode } from '../../support/modes.ts';
 import { CliFixture } from '../../support/processes/cli-child.ts';
 import { runHere } from '../../support/processes/command-line.ts';

@@ -10,7 +10,7 @@ import { contextOf } from '../../../src/cli/context.ts';
 import { placeSettings } from '../../../src/cli/places.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify } from '../../../src/cli/run/notify.ts';
-import { NO_TERMINAL } from '../../../src/cli/terminal.ts';
+import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
 import { duckdb } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';

@@ -4,7 +4,7 @@ import { configError } from '../../../src/base/errors.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { withRunRecord } from '../../../src/cli/run/run.ts';
-import { NO_TERMINAL } from '../../../src/cli/terminal.ts';
+import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
 import type { RunRecord } from '../../../src/table/place-state.ts';
 
 const SYSTEM = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal: new AbortController().signal };

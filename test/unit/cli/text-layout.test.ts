@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shellWord, tableLines, widthOf, wrappedLines } from '../../../src/cli/text-layout.ts';
+import { shellWord, tableLines, widthOf, wrappedLines } from '../../../src/cli/terminal/text-layout.ts';
 
 describe('tables in a terminal', () => {
   it('counts the columns of a character as a terminal does', () => {

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import { configError } from '../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 
 export interface Prompts {
   /** A line of text; asked again while `problem` finds something wrong with it. Empty is the `defaultAnswer`. */

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { isatty } from 'node:tty';
-import type { Clock } from '../base/clock.ts';
-import type { Env } from '../base/env.ts';
-import { hasCode } from '../base/errors.ts';
-import type { LogLevel } from '../base/log.ts';
-import { OutputQueue } from '../base/output-queue.ts';
-import { diskError } from '../fs/disk-failure.ts';
-import { openOutputStream } from '../fs/output-stream.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Env } from '../../base/env.ts';
+import { hasCode } from '../../base/errors.ts';
+import type { LogLevel } from '../../base/log.ts';
+import { OutputQueue } from '../../base/output-queue.ts';
+import { diskError } from '../../fs/disk-failure.ts';
+import { openOutputStream } from '../../fs/output-stream.ts';
 import type { Terminal } from './terminal.ts';
 import { truncate } from './text-layout.ts';
 

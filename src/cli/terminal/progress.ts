@@ -1,6 +1,6 @@
-import { formatBytes, formatCount, formatDuration } from '../base/quantities.ts';
-import type { LoadCounts } from '../targets/load.ts';
-import type { Context } from './context.ts';
+import { formatBytes, formatCount, formatDuration } from '../../base/quantities.ts';
+import type { LoadCounts } from '../../targets/load.ts';
+import type { Context } from '../context.ts';
 
 /** How far some work is. A person sees it below the log, with a bar. Elsewhere it is a line of the log now and then. */
 interface Progress {

@@ -1,7 +1,10 @@
+// This folder: what a person sees. This file is the output of a command, process-terminal.ts that of a process.
+// prompts.ts asks, progress.ts shows how far a command is, and text-layout.ts lays out tables and lines.
+
 import type { Writable } from 'node:stream';
-import type { Clock } from '../base/clock.ts';
-import type { LogLevel, LogSink } from '../base/log.ts';
-import { printable } from '../base/text.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { LogLevel, LogSink } from '../../base/log.ts';
+import { printable } from '../../base/text.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
