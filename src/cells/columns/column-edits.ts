@@ -18,13 +18,13 @@ export interface KeptColumn extends HeaderColumn {
 }
 
 /** By column of the header; undefined for a dropped one. */
-export type EditedColumns = readonly (KeptColumn | undefined)[];
+export type KeptColumns = readonly (KeptColumn | undefined)[];
 
 /** The effect of the edits on one header. `editedNames`: those of the edits that it has. */
 export function editHeader(
   header: readonly string[],
   { drop, hash }: ColumnEdits,
-): { readonly columns: EditedColumns; readonly editedNames: readonly string[] } {
+): { readonly columns: KeptColumns; readonly editedNames: readonly string[] } {
   const isEdited = (name: string) => drop.has(name) || hash.has(name);
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
   const editNameOf = ({ headerName, source }: HeaderColumn) => nfc(isEdited(nfc(headerName)) ? headerName : source);

@@ -6,7 +6,7 @@ import { type ColumnType, formsOf, typeOf } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import { WallTime } from '../types/wall-time.ts';
 import type { Zone } from '../types/zone.ts';
-import type { EditedColumns, KeptColumn } from './column-edits.ts';
+import type { KeptColumn, KeptColumns } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */
@@ -97,7 +97,7 @@ export class ColumnScanner {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  constructor(header: readonly string[], columns: EditedColumns, zone: Zone | undefined) {
+  constructor(header: readonly string[], columns: KeptColumns, zone: Zone | undefined) {
     // A row of an export of profiles is a person.
     const idColumn = header.includes(DETAIL_LOG_ID) ? DETAIL_LOG_ID : UNIFIED_ID;
     this.#tallies = columns.map((column, i): Tally => {

@@ -2,7 +2,7 @@ import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
 import { ByteBuffer } from '../../base/byte-buffer.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { BARE_CR, CellText, type CsvRow, QUOTED } from '../csv/row.ts';
-import type { EditedColumns } from './column-edits.ts';
+import type { KeptColumns } from './column-edits.ts';
 
 /** Length of a hash, which is ASCII without a character that is special in CSV (bytes). */
 const HASH_BYTES = 64;
@@ -14,7 +14,7 @@ const HASH_BYTES = 64;
 export class RowWriter {
   /** Length of the longest row written, with its line end (bytes). */
   longestRowBytes = 0;
-  readonly #columns: EditedColumns;
+  readonly #columns: KeptColumns;
   readonly #hashKey: HashKey | undefined;
   readonly #cell = new CellText();
   /** For each column its index in the written row: the number of kept columns before it. */
@@ -28,7 +28,7 @@ export class RowWriter {
   #rangeEnd = 0;
   readonly #out = new ByteBuffer();
 
-  constructor(columns: EditedColumns, hashKey: HashKey | undefined) {
+  constructor(columns: KeptColumns, hashKey: HashKey | undefined) {
     this.#columns = columns;
     this.#hashKey = hashKey;
     this.#positions = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));

@@ -9,7 +9,7 @@ import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader, NO_EDITS } from './column-edits.ts';
 import { type ColumnScan, ColumnScanner } from './column-scan.ts';
-import { InvalidCells, type InvalidUtf8 } from './invalid-cells.ts';
+import { type InvalidUtf8, InvalidUtf8Counter } from './invalid-utf8.ts';
 import { RowWriter } from './row-writer.ts';
 
 export interface ScannerOptions {
@@ -54,7 +54,7 @@ export interface ScanResult {
 interface HeaderSetup {
   readonly isSuppressed: (row: CsvRow) => boolean;
   readonly editedNames: readonly string[];
-  readonly invalidCells: InvalidCells;
+  readonly invalidUtf8Counter: InvalidUtf8Counter;
   readonly columnScanner: ColumnScanner;
   readonly writer: RowWriter;
 }
@@ -88,9 +88,9 @@ export class Scanner {
     const tail = this.#readRows();
     // A body without a header was refused.
     if (this.#setup === undefined) throw new TypeError('an export without a header');
-    const { columnScanner, invalidCells, editedNames, writer } = this.#setup;
+    const { columnScanner, invalidUtf8Counter, editedNames, writer } = this.#setup;
     const rows = this.#reader.rowNumber - 1 - this.#suppressed;
-    invalidCells.checkEncoding(rows);
+    invalidUtf8Counter.checkEncoding(rows);
     const scan: ScanResult = {
       columns: columnScanner.columnScans(),
       rows,
@@ -98,7 +98,7 @@ export class Scanner {
       longestRowBytes: writer.longestRowBytes,
       hasUniqueIds: columnScanner.hasUniqueIds(rows),
       hasFinalNewline: this.#reader.hasLineEnd,
-      invalidUtf8: invalidCells.summary(),
+      invalidUtf8: invalidUtf8Counter.summary(),
       eventNames: columnScanner.eventNames(),
       editedNames,
     };
@@ -114,13 +114,13 @@ export class Scanner {
     return this.#setup?.writer.take() ?? Buffer.alloc(0);
   }
 
-  #readRow({ isSuppressed, invalidCells, columnScanner, writer }: HeaderSetup): void {
+  #readRow({ isSuppressed, invalidUtf8Counter, columnScanner, writer }: HeaderSetup): void {
     const reader = this.#reader;
     if (isSuppressed(reader.row)) {
       this.#suppressed++;
       return;
     }
-    if (reader.replacements.length > 0) invalidCells.count(reader);
+    if (reader.replacements.length > 0) invalidUtf8Counter.count(reader);
     columnScanner.scan(reader);
     writer.write(reader.row);
   }
@@ -140,7 +140,7 @@ export class Scanner {
     const writer = new RowWriter(columns, edits.hashKey);
     writer.write(this.#reader.row, true);
     const columnScanner = new ColumnScanner(names, columns, zoneOf(timezone));
-    return { isSuppressed, editedNames, invalidCells: new InvalidCells(columns), columnScanner, writer };
+    return { isSuppressed, editedNames, invalidUtf8Counter: new InvalidUtf8Counter(columns), columnScanner, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */

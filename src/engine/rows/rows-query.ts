@@ -35,11 +35,10 @@ export function queryOfDays(days: readonly CheckedDay[], target: TargetTable): R
 }
 
 /** The query of the rows of a day in the order of its files. */
-export const queryOfDayInOrder = (day: CheckedDay, target: TargetTable): RowsQuery =>
-  queryOfGroups(
-    filesOf(day).map((file) => [file]),
-    target,
-  );
+export function queryOfDayInOrder(day: CheckedDay, target: TargetTable): RowsQuery {
+  const fileGroups = filesOf(day).map((file) => [file]);
+  return queryOfGroups(fileGroups, target);
+}
 
 /** A file, and the receipt of its day. */
 interface FileOfDay extends CheckedFile {

@@ -1,6 +1,6 @@
 import { otherEncodingError } from '../csv/malformed.ts';
 import type { RowReader } from '../csv/row-reader.ts';
-import type { EditedColumns } from './column-edits.ts';
+import type { KeptColumns } from './column-edits.ts';
 
 /** Number of mostly replaced cells from which they may mean another encoding. */
 const MIN_CELLS = 10;
@@ -14,13 +14,13 @@ export interface InvalidUtf8 {
 }
 
 /** Counts the cells of kept columns in which U+FFFD replaces characters. */
-export class InvalidCells {
-  readonly #columns: EditedColumns;
+export class InvalidUtf8Counter {
+  readonly #columns: KeptColumns;
   #cells = 0;
-  #mostlyReplaced = 0;
+  #mostlyReplacedCells = 0;
   #first: InvalidUtf8['first'];
 
-  constructor(columns: EditedColumns) {
+  constructor(columns: KeptColumns) {
     this.#columns = columns;
   }
 
@@ -33,14 +33,15 @@ export class InvalidCells {
       const column = this.#columns[columnNumbers[k]];
       if (next === firstOfCell || column === undefined) continue;
       this.#cells++;
-      if (isMostlyReplaced(bytes.toString('utf8', starts[k], ends[k]))) this.#mostlyReplaced++;
+      if (isMostlyReplaced(bytes.toString('utf8', starts[k], ends[k]))) this.#mostlyReplacedCells++;
       this.#first ??= { row: rowNumber, column: column.headerName };
     }
   }
 
   /** Throws UnusableCsv if so many cells in these rows are mostly replaced that the body has another encoding. */
   checkEncoding(rows: number): void {
-    if (this.#mostlyReplaced >= MIN_CELLS && this.#mostlyReplaced > rows * CELLS_PER_ROW) throw otherEncodingError();
+    if (this.#mostlyReplacedCells >= MIN_CELLS && this.#mostlyReplacedCells > rows * CELLS_PER_ROW)
+      throw otherEncodingError();
   }
 
   summary(): InvalidUtf8 {
