@@ -85,6 +85,7 @@ export class ObservedService implements ExportService {
     this.hasExportedDay = true;
   }
 
+  /** Takes over what the exports of a day have proved. */
   learnFromProof(day: Day, includesEnd: boolean): void {
     this.includesEnd = includesEnd;
     const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
