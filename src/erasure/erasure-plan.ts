@@ -6,7 +6,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesText } from './ledger/proof-text.ts';
-import { IdList, type ListCounts, type ListedId, refusedSentence } from './list/id-list.ts';
+import { IdList, type ListedId, refusedSentence } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -35,8 +35,8 @@ export interface ErasureOptions {
 /** Everything that is known before anything is sent or removed. */
 export interface ErasurePlan {
   readonly ledger: Ledger;
-  readonly counts: ListCounts;
-  readonly listedIds: readonly ListedId[];
+  /** Empty for the people of the suppression list alone. */
+  readonly list: IdList;
   /** Undefined if no place is to be purged. */
   readonly purgePlan: PurgePlan | undefined;
   readonly idsToRequest: readonly ListedId[];
@@ -58,7 +58,6 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const { settings, runtime, consent, deleter, purgeSettings, requestsAgain } = options;
   const isSuppressedOnly = options.list === 'suppressed';
   const list = options.list === 'suppressed' ? new IdList() : options.list;
-  const { counts } = list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
@@ -71,8 +70,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
       : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequest }, settings);
   return {
     ledger,
-    counts,
-    listedIds,
+    list,
     purgePlan,
     idsToRequest,
     idsDoneBefore,
@@ -80,8 +78,8 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
     guardProblem: requestGuardProblem(idsToRequest, ledger, settings) ?? (purgePlan && purgeGuardProblem(purgePlan)),
     hash: consentHash(options, purgePlan),
     warnings: [
-      counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
-      refusedSentence(counts) ?? [],
+      list.counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
+      refusedSentence(list.counts) ?? [],
       list.warnings(),
       memorySentence(idsDoneBefore, ledger, options) ?? [],
       otherAddressesText(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
@@ -151,7 +149,8 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
 }
 
 /** The failure of an erasure that breaks a guard, or has no usable ID in its rows: the field is probably wrong. */
-export function planFailure({ counts, guardProblem }: ErasurePlan): UserError | undefined {
+export function planFailure({ list, guardProblem }: ErasurePlan): UserError | undefined {
+  const { counts } = list;
   const isWrongField = counts.ids === 0 && Object.keys(counts.refused).some((why) => why !== 'withdrawn');
   if (isWrongField)
     return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ID field the right one?`);

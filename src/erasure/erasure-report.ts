@@ -13,7 +13,7 @@ export function reportOf(
   execution: { readonly purged: PurgeOutcome | undefined; readonly requests: RequestResult } | undefined,
   elapsedMs: number,
 ) {
-  const { ledger, purgePlan, idsToRequest } = plan;
+  const { ledger, list, purgePlan, idsToRequest } = plan;
   const isPlan = execution === undefined;
   const { purged, requests = NO_REQUESTS } = execution ?? {};
   const { counts, stoppedBy } = requests;
@@ -22,7 +22,7 @@ export function reportOf(
     kind: 'deletion',
     mode: isPlan ? 'plan' : 'executed',
     run: isPlan ? null : ledger.runId,
-    ...plan.counts,
+    ...list.counts,
     done_before: plan.idsDoneBefore.size,
     to_request: idsToRequest.length,
     guard: plan.guardProblem ?? null,
@@ -31,7 +31,7 @@ export function reportOf(
     ids_with_profile: purgePlan?.listedPeople.profiledIdCount ?? null,
     hash: plan.hash,
     warnings: [...new Set([...plan.warnings, ...(purgePlan?.warnings ?? []), ...(purged?.warnings ?? [])])],
-    places: (purged ?? purgePlan)?.places.map((place) => placeReport(place, plan.listedIds)) ?? [],
+    places: (purged ?? purgePlan)?.places.map((place) => placeReport(place, list.listedIds())) ?? [],
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.

@@ -47,7 +47,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
     );
   }
   onPlanned?.(planReport);
-  if (plan.counts.ids > 0 || purgePlan !== undefined) {
+  if (plan.list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
     await ledger.begin({ ids: idsToRequest.length, places, requests: deleter !== undefined });
   }

@@ -4,8 +4,6 @@ import type { DeletionAnswer } from '../service/deletion-client.ts';
 const MINUTE_MS = 60_000;
 /** Pauses are longer than the rate requires by this factor, so that no minute contains one too many. */
 const SLACK = 1.01;
-/** Maximum delay of a send that later sends may catch up on. */
-const CATCH_UP_MS = 50;
 /** A reset that is further away than this is not believed. */
 const MAX_RESET_MS = 60 * MINUTE_MS;
 
@@ -35,7 +33,7 @@ export class RateLimiter {
       signal.throwIfAborted();
       if (this.pausedMs > 0) await this.#clock.sleep(this.pausedMs, signal);
       const now = this.#clock.now();
-      const due = Math.max(this.#nextDue, now - CATCH_UP_MS);
+      const due = Math.max(this.#nextDue, now);
       this.#nextDue = due + this.#gapMs;
       if (due > now) await this.#clock.sleep(due - now, signal);
     } while (this.pausedMs > 0);

@@ -25,10 +25,7 @@ export const check: Verb = async (context) => {
 };
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */
-async function checkHost(
-  baseUrl: string,
-  { env, clock, signal }: Pick<VerbContext, 'env' | 'clock' | 'signal'>,
-): Promise<void> {
+async function checkHost(baseUrl: string, { env, clock, signal }: VerbContext): Promise<void> {
   const { origin } = new URL(baseUrl);
   const transport = new Transport({ baseUrl: origin, env, clock, keptConnections: 0 });
   try {

@@ -220,7 +220,14 @@ describe('people in a place', () => {
   it('are refused without the key if some rows name them plainly, and others by a hash', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
     await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf('u1'), member: '' }], ['df_unified_id'], hashKey);
-    await expect(look({ byColumn: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
+    const message = expect.stringMatching(
+      /holds the column df_unified_id hashed, but hash_key is missing or another one\. .* DFINERY_HASH_KEY/,
+    );
+    for (const key of [undefined, new HashKey(new Secret('another key that has 32 characters, too'))])
+      await expect(look({ byColumn: 'member', ids: ['a'], hashKey: key })).rejects.toMatchObject({
+        exitCode: 2,
+        message,
+      });
     expect(await look({ byColumn: 'member', ids: ['a'], hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
   });
 
@@ -250,15 +257,17 @@ describe('people in a place', () => {
     expect(await look({ byColumn: 'member', ids: [] })).toMatchObject({ rowCount: 0, warnings: [] });
   });
 
-  it('are warned of if rows have their unified ids hashed under another key', async () => {
+  it.each(['df_unified_id', 'member'])('are warned of if rows have %s hashed under another key', async (column) => {
     const keys = ['first', 'second'].map((name) => new HashKey(new Secret(`the ${name} hash key of 32 characters`)));
     for (const [i, key] of keys.entries()) {
-      const rows = [{ id: `e${i}`, df_unified_id: key.hashOf(`u${i}`), member: 'a' }];
-      await loadHashed([D1, D2][i], rows, ['df_unified_id'], key);
+      const cells: Cells = { id: `e${i}`, df_unified_id: `u${i}`, member: 'a' };
+      await loadHashed([D1, D2][i], [{ ...cells, [column]: key.hashOf(cells[column] ?? '') }], [column], key);
     }
     const query = { byColumn: 'member', ids: ['a'], hashKey: keys[1] };
-    const warnings = [expect.stringContaining('come back with a sync')];
-    expect(await look(query)).toMatchObject({ personCount: 2, warnings });
+    const warnings = [
+      expect.stringMatching(`some rows have ${column} hashed under another key.*come back with a sync`),
+    ];
+    expect(await look(query)).toMatchObject({ personCount: column === 'member' ? 1 : 2, warnings });
     await place.prune(D2, true);
     expect(await look(query)).toMatchObject({ personCount: 1, warnings: [] });
   });
