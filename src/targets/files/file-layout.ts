@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { COLUMN_TYPES, type ColumnType, canWiden, codecOf } from '../../cells/types/column-types.ts';
+import { COLUMN_TYPES, type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import type { DuckDbColumn, DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
@@ -42,19 +42,6 @@ export function fileColumns(layout: FileLayout, { columns, timezone }: TableStat
     ...fileProgramColumns(layout, timezone).map(({ name, type }) => [name, type] as const),
     ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdbType] as const),
   ]);
-}
-
-/** True if a table has all columns of a file, each in its type or in one that it widens to. */
-export function fitsTable(layout: FileLayout, file: FileColumns, { columns, timezone }: TableState): boolean {
-  const zone = zoneOf(timezone);
-  const tableColumns = new Map(typedColumns(columns).map((column) => [column.name, column]));
-  const programTypes = new Map(fileProgramColumns(layout, timezone).map(({ name, type }) => [name, type]));
-  return [...file].every(([name, fileType]) => {
-    const column = tableColumns.get(name);
-    if (column === undefined) return programTypes.get(name) === fileType;
-    const typeInFile = columnTypeOf(fileType, zone);
-    return typeInFile !== undefined && canWiden(typeInFile, column.type, column.forms, zone);
-  });
 }
 
 /** The type of a column that has this type in a file; undefined if no column has. */

@@ -4,6 +4,8 @@ import type { Day } from '../../../base/days.ts';
 import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
+import { canWiden } from '../../../cells/types/column-types.ts';
+import { zoneOf } from '../../../cells/types/zone.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
@@ -16,8 +18,8 @@ import {
   type StoredReceipt,
   withPruned,
 } from '../../../table/receipts.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { fitsTable } from '../file-layout.ts';
+import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
+import { columnTypeOf, fileProgramColumns } from '../file-layout.ts';
 import type { OpenPlace } from '../format.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import type { DamagedFile } from '../place-version.ts';
@@ -120,8 +122,19 @@ interface FileMetadata extends Pick<FolderFile, 'writtenAt' | 'columns'> {
   readonly profilesState: TableState | undefined;
 }
 
-const hasKnownColumns = ({ columns, profilesState }: FileMetadata, { events }: PlaceState): boolean =>
-  fitsTable(FOLDER_LAYOUT, columns, profilesState ?? events);
+/** True if the table of a file has all of its columns, each in its type or in one that it widens to. */
+function hasKnownColumns({ columns, profilesState }: FileMetadata, { events }: PlaceState): boolean {
+  const table = profilesState ?? events;
+  const zone = zoneOf(table.timezone);
+  const tableColumns = new Map(typedColumns(table.columns).map((column) => [column.name, column]));
+  const programTypes = new Map(fileProgramColumns(FOLDER_LAYOUT, table.timezone).map(({ name, type }) => [name, type]));
+  return [...columns].every(([name, fileType]) => {
+    const column = tableColumns.get(name);
+    if (column === undefined) return programTypes.get(name) === fileType;
+    const typeInFile = columnTypeOf(fileType, zone);
+    return typeInFile !== undefined && canWiden(typeInFile, column.type, column.forms, zone);
+  });
+}
 
 /** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it to this path. */
 async function readMetadata(
