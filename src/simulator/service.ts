@@ -9,7 +9,7 @@ export class SimulatedService {
   readonly clock: Clock;
   readonly dataset: Dataset;
   readonly #counts = { export: 0, profiles: 0, delete: 0 };
-  /** When the hour ends that has so many exports left; the next one begins with the first export after it. */
+  /** When the hour ends that has so many exports left. The next one begins with the first export after it. */
   #hourEnd = 0;
   #exportsLeft = 0;
 

@@ -110,8 +110,8 @@ export class ColumnScanner {
   }
 
   /**
-   * Collects what a row tells. Throws MalformedCsv if a required column has the name of one: a body with the header of
-   * another export holds several, and nothing tells whether their rows are the same.
+   * Collects what a row tells. Throws MalformedCsv for the header of another export: a required column has the name of
+   * one. Such a body holds several exports, and nothing tells whether their rows are the same.
    */
   scan(reader: RowReader): void {
     const { row } = reader;
