@@ -4,24 +4,28 @@ import { COMMITTED_IS_KEPT, diskError, isDiskFull } from '../../fs/disk-failure.
 // What DuckDB's errors mean. They have a class and a text: `IO Error: No space left on device`. A text may quote cells,
 // which hold any words: the class comes first.
 
-/** Errors of files and memory, which quote no cell. */
+/** How errors of files and memory begin. */
 const FILE_ERROR =
-  /^(?!.*[Dd]uplicate key)((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/s;
+  /^((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/;
+/** True for an error of files or memory, which quotes no cell. That of a commit quotes a key that is there already. */
+const isFileError = (text: string): boolean => FILE_ERROR.test(text) && !/duplicate key/i.test(text);
+
 /** Errors of statements that do not fit the tables, which quote no cell. */
 const STATEMENT_ERROR = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
 
-const inFileError = (words: RegExp): RegExp => new RegExp(`${FILE_ERROR.source}.*(${words.source})`, `s${words.flags}`);
-
 interface Failure {
-  readonly patterns: readonly RegExp[];
+  /** Words of errors of files and memory. */
+  readonly words?: RegExp;
+  /** Texts of any class, which quote no cell. */
+  readonly patterns?: readonly RegExp[];
   /** `sentence`: the first line of the text, without its class. The others: as `engineError` has them. */
   readonly toUserError: (place: string, sentence: string, pathOnDisk: string) => UserError;
 }
 
-/** What texts of DuckDB mean. The first failure counts of which a pattern matches. */
+/** What texts of DuckDB mean. The first failure counts whose words or patterns a text has. */
 const FAILURES = {
   fileInUse: {
-    patterns: [inFileError(/Could not set lock on file|File is already open in|being used by another process/)],
+    words: /Could not set lock on file|File is already open in|being used by another process/,
     toUserError: (place, sentence) => {
       const holder = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(sentence)?.[1];
       const why = holder === undefined ? 'another process holds its lock' : `its lock is held by ${holder}`;
@@ -29,26 +33,22 @@ const FAILURES = {
     },
   },
   diskFull: {
-    patterns: [
-      inFileError(
-        /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
-      ),
-    ],
+    words: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
     toUserError: (_place, _sentence, pathOnDisk) =>
       transientError(`The disk of ${pathOnDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
   diskFailed: {
     // After `fsync failed!` every statement of the instance fails, with this message in its text.
-    patterns: [inFileError(/Input\/output error|Stale file handle|fsync failed!/)],
+    words: /Input\/output error|Stale file handle|fsync failed!/,
     toUserError: (place, sentence) =>
       transientError(`${place} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
   outOfMemory: {
-    patterns: [/^Out of Memory/, inFileError(/(could not|failed to) (allocate|pin)/)],
+    words: /^Out of Memory|(could not|failed to) (allocate|pin)/,
     toUserError: (place) => configError(`DuckDB needs more memory for ${place} than memory_limit allows: raise it.`),
   },
   databaseTooNew: {
-    patterns: [inFileError(/database file with version number|newer version of DuckDB/)],
+    words: /database file with version number|newer version of DuckDB/,
     toUserError: (place) =>
       configError(
         `${place} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
@@ -56,12 +56,12 @@ const FAILURES = {
       ),
   },
   databaseUnreadable: {
-    patterns: [inFileError(/not a valid DuckDB database file|storage version|checksum/i)],
+    words: /not a valid DuckDB database file|storage version|checksum/i,
     toUserError: (place) =>
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   downloadGone: {
-    patterns: [inFileError(/(No files found that match the pattern|Cannot open file) ".*\.csv"/)],
+    words: /(No files found that match the pattern|Cannot open file) ".*\.csv"/s,
     toUserError: (_place, sentence) =>
       transientError(
         `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +
@@ -69,7 +69,7 @@ const FAILURES = {
       ),
   },
   parquetGone: {
-    patterns: [inFileError(/No files found that match|Cannot open file ".*\.parquet": No such file/)],
+    words: /No files found that match|Cannot open file ".*\.parquet": No such file/s,
     toUserError: (place) =>
       transientError(
         `A file of ${place} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
@@ -77,11 +77,11 @@ const FAILURES = {
       ),
   },
   parquetDamaged: {
+    // The copy of a bucket's file is named by a UUID alone.
+    words: /Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/s,
     patterns: [
       /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
       /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
-      // The copy of a bucket's file is named by a UUID alone.
-      inFileError(/Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/),
       /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
       /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
       /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
@@ -102,7 +102,10 @@ const FAILURES = {
 } satisfies Record<string, Failure>;
 
 const findFailure = (text: string): readonly [string, Failure] | undefined =>
-  Object.entries<Failure>(FAILURES).find(([, { patterns }]) => patterns.some((pattern) => pattern.test(text)));
+  Object.entries<Failure>(FAILURES).find(
+    ([, { words, patterns = [] }]) =>
+      (isFileError(text) && words?.test(text)) || patterns.some((pattern) => pattern.test(text)),
+  );
 
 const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
   findFailure(messageOf(thrown))?.[0] === kind;
@@ -145,7 +148,7 @@ export const isDamagedParquet = (thrown: unknown): boolean => isFailure(thrown, 
 
 /** True if blocks of a database file cannot be read, and neither disk nor memory is why. */
 export const isDamagedBlock = (thrown: unknown): boolean =>
-  FILE_ERROR.test(messageOf(thrown)) &&
+  isFileError(messageOf(thrown)) &&
   !(['diskFailed', 'diskFull', 'outOfMemory'] as const).some((kind) => isFailure(thrown, kind));
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
