@@ -83,11 +83,8 @@ function readConfigFile(path: string | undefined) {
     return { fileObject: {} as Record<string, unknown>, fileLabel, folder: '.' };
   }
   const file = path ?? CONFIG_FILE;
-  return {
-    fileObject: requireObject(readJsonFile(file, 'the configuration file')),
-    fileLabel: file,
-    folder: dirname(file),
-  };
+  const fileObject = requireObject(readJsonFile(file, 'the configuration file'));
+  return { fileObject, fileLabel: file, folder: dirname(file) };
 }
 
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];

@@ -36,12 +36,12 @@ export async function runCommandLine(argv: readonly string[], system: System): P
   const [first, ...others] = argv;
   if (first === COMPLETION) return print(await completionsOf(others.slice(1)));
   if (first === 'help' && others[0] === 'config') return print(configHelp(columns));
-  if (first === 'version') return print([VERSION]);
   if (first === 'completion') {
     newParser().showCompletionScript();
     return EXIT.done;
   }
-  const commandLine = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
+  const words = first === 'help' ? [...others, '--help'] : first === 'version' ? ['--version'] : argv;
+  const commandLine = await parseCommandLine(words);
   const { command, problem, values } = commandLine;
   if (values.version === true) return print([VERSION]);
   if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));

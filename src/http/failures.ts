@@ -41,39 +41,21 @@ interface NetworkProblem {
   readonly clause: string;
 }
 
-interface ProblemRow {
-  readonly nodeCodes: RegExp;
-  readonly code: string;
-  readonly clause: (host: string) => string;
-}
+const UNREACHABLE = /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/;
+
+type ProblemRow = readonly [nodeCodes: RegExp, code: string, clause: (host: string) => string];
 
 /** Problems whose cause may pass. The first row that matches applies, else `OTHER_PROBLEM`. */
 const NETWORK_PROBLEMS: readonly ProblemRow[] = [
-  { nodeCodes: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
-  { nodeCodes: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
-  {
-    nodeCodes: /^ETIMEDOUT$/,
-    code: 'connect_timeout',
-    clause: (host) => `${host} did not take the connection in time`,
-  },
-  {
-    nodeCodes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
-    code: 'unreachable',
-    clause: (host) => `${host} is not reachable from this machine`,
-  },
-  {
-    nodeCodes: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
-    code: 'tls',
-    clause: (host) => `no TLS connection to ${host} came about`,
-  },
-  { nodeCodes: /^HPE_/, code: 'protocol', clause: (host) => `${host} answered with something that is not HTTP` },
-  {
-    nodeCodes: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
-    code: 'reset',
-    clause: (host) => `the connection to ${host} broke`,
-  },
+  [/^(ENOTFOUND|EAI_)/, 'dns', (host) => `the name of ${host} could not be looked up`],
+  [/^ECONNREFUSED$/, 'refused', (host) => `${host} refused the connection`],
+  [/^ETIMEDOUT$/, 'connect_timeout', (host) => `${host} did not take the connection in time`],
+  [UNREACHABLE, 'unreachable', (host) => `${host} is not reachable from this machine`],
+  [/^(ERR_SSL_|EPROTO|ERR_TLS_)/, 'tls', (host) => `no TLS connection to ${host} came about`],
+  [/^HPE_/, 'protocol', (host) => `${host} answered with something that is not HTTP`],
+  [/^(ECONNRESET|EPIPE|ECONNABORTED)$/, 'reset', (host) => `the connection to ${host} broke`],
 ];
-const OTHER_PROBLEM = { code: 'network', clause: (host: string) => `the request to ${host} failed` };
+const OTHER_PROBLEM: ProblemRow = [/^/, 'network', (host) => `the request to ${host} failed`];
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
@@ -94,7 +76,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
     return { needsUser: true, code: 'certificate', clause };
   }
-  const { code, clause } = NETWORK_PROBLEMS.find(({ nodeCodes }) => nodeCodes.test(nodeCode)) ?? OTHER_PROBLEM;
+  const [, code, clause] = NETWORK_PROBLEMS.find(([nodeCodes]) => nodeCodes.test(nodeCode)) ?? OTHER_PROBLEM;
   // A connection that broke was one to the right address.
   const mayBeAddress = code !== 'reset' && code !== 'network';
   const question = mayBeAddress && setting !== undefined ? `; is ${setting} right?` : '';

@@ -51,8 +51,7 @@ const LEVEL_MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const
 export function terminalLog(terminal: Terminal, clock: Clock, format: (typeof LOG_FORMATS)[number]): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(clock.now()).toISOString();
-    const json = () => JSON.stringify({ time, level, event, message, ...fields });
-    const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${LEVEL_MARKS[level]} ${message}`;
-    terminal.log(line, level);
+    const text = `${time.slice(11, 19)}Z ${LEVEL_MARKS[level]} ${message}`;
+    terminal.log(format === 'json' ? JSON.stringify({ time, level, event, message, ...fields }) : text, level);
   };
 }
