@@ -13,9 +13,6 @@ describe('with --json', () => {
   /** Both streams in one pipe, as a container's log has them. */
   const BOTH_STREAMS = ['sh', '-c', 'exec "$@" 2>&1', 'sh'];
 
-  const forgetConfig = (): string =>
-    fixture.config({ erasure: { import_token: TOKENS.import, ledger_dir: join(fixture.dir, 'ledger') } });
-
   const toAnother = (config: Record<string, unknown>): string[] => {
     const file = join(fixture.dir, 'another.duckdb');
     return ['sync', 'duckdb', file, '--json', '--config', fixture.config(config)];
@@ -31,7 +28,11 @@ describe('with --json', () => {
       0,
       () => ['plan', 'duckdb', join(fixture.dir, 'none.duckdb'), '--json', '--config', fixture.config()],
     ],
-    ['a plan to forget', 0, () => ['forget', '--id', 'x', '--json', '--config', forgetConfig()]],
+    [
+      'a plan to forget',
+      0,
+      () => ['forget', '--id', 'x', '--json', '--config', fixture.config({ erasure: { import_token: TOKENS.import } })],
+    ],
     ['an Arrow file', 0, () => ['sync', 'arrow', join(fixture.dir, 'x.arrow'), '--json', '--config', fixture.config()]],
   ])('the last line of stdout and stderr together is the JSON, after %s', async (_name, wanted, argv) => {
     const { code, stdout } = await fixture.startWords(BOTH_STREAMS, argv()).ended;

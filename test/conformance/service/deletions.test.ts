@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { Secret } from '../../../src/base/secrets.ts';
-import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { type FaultyServer, gzip, head, json, type Script, serve, whole } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { CANARY } from '../../support/service/service.ts';
-import { SERVICE_ID } from '../../support/service/simulator.ts';
+import { deletionClient } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };
@@ -16,30 +12,15 @@ const unknownService = () => false;
 
 let server: FaultyServer;
 
-const serviceAt = (baseUrl: string, clock: Clock = systemClock) => {
-  const importToken = new Secret(CANARY);
-  return new DeletionClient({ baseUrl, serviceId: SERVICE_ID, importToken, maxConcurrentRequests: 4, clock, env: {} });
-};
-
 async function remove(script: Script, options = {}) {
   server = await serve(script, options);
-  const service = serviceAt(server.url);
+  const service = deletionClient(server.url);
   try {
     return await service.deleteProfile(ID, SIGNAL, unknownService);
   } finally {
     await service.close();
   }
 }
-
-it('a defect while an answer is classified is thrown, and is no failure of the network', async () => {
-  server = await serve(() => json(200, OK));
-  const service = serviceAt(server.url);
-  const isAddressProven = () => {
-    throw new TypeError('a defect');
-  };
-  await expect(service.deleteProfile(ID, SIGNAL, isAddressProven)).rejects.toThrow(new TypeError('a defect'));
-  await service.close();
-});
 
 describe('network faults during a deletion', () => {
   it.each([
@@ -91,7 +72,7 @@ describe('network faults during a deletion', () => {
     for (const steps of [[{ hold: true }], [{ send: head(200, { 'Content-Length': 60 }) }, { hold: true }]] as const) {
       server = await serve(() => steps);
       const clock = new ManualClock();
-      const service = serviceAt(server.url, clock);
+      const service = deletionClient(server.url, clock);
       const answering = service.deleteProfile(ID, SIGNAL, unknownService);
       await until(() => server.requests.length === 1);
       clock.pass(59_000);
@@ -104,7 +85,7 @@ describe('network faults during a deletion', () => {
 
   it('an abort rejects with its reason', async () => {
     server = await serve(() => [{ hold: true }]);
-    const service = serviceAt(server.url);
+    const service = deletionClient(server.url);
     const controller = new AbortController();
     const answering = service.deleteProfile(ID, controller.signal, unknownService);
     await settle(20);

@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
-import { ProxyAgent } from '../../../src/http/proxy.ts';
 import { Transport } from '../../../src/http/transport.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
 import { startProxy } from '../../support/service/proxy.ts';
@@ -32,17 +31,6 @@ describe('through a proxy', () => {
     expect(proxy.requests[0]).toMatch(/^CONNECT api\.example:443 HTTP\/1\.1\r\n/);
     expect(proxy.requests[0]).toContain(`Proxy-Authorization: Basic ${Buffer.from('kim:se@cret').toString('base64')}`);
     expect(proxy.requests[0]).not.toContain(CANARY);
-  });
-
-  it('reports options of which no TLS connection can be made', async () => {
-    const server = await serve(() => whole(200, 'a\n'));
-    const proxy = await openProxy(200, server.port);
-    const agent = new ProxyAgent({ HTTPS_PROXY: proxy.url }, {}, 10_000);
-    const options = { host: 'api.example', port: 443, ciphers: 'no such cipher' };
-    const error = await new Promise((resolve) => {
-      agent.createConnection(options, resolve);
-    });
-    expect(error).toMatchObject({ code: 'ERR_SSL_NO_CIPHER_MATCH' });
   });
 
   it.each([

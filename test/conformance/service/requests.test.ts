@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { Secret } from '../../../src/base/secrets.ts';
-import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import type { EventRequest } from '../../../src/service/export/export-service.ts';
-import { ManualClock } from '../../support/clock.ts';
 import { type FaultyServer, json, type RawRequest, serve, whole } from '../../support/service/faulty-server.ts';
 import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
-import { answerOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
+import { answerOf, CANARY, deletionClient, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 let server: FaultyServer;
 
@@ -66,27 +63,13 @@ describe('the request for an export', () => {
     const url = new URL(request.line.split(' ')[1], 'http://loopback');
     expect([...url.searchParams]).toEqual([['service_id', 'a/b?c=d&e#f 가 %2F']]);
   });
-
-  it('keeps a path of base_url', async () => {
-    server = await serve(() => whole(200, 'a\n'));
-    const { service } = exportService(`${server.url}/gateway/`);
-    await answerOf(service);
-    expect(server.requests[0].line).toBe('POST /gateway/api/v1/export/event?service_id=svc-1 HTTP/1.1');
-  });
 });
 
 describe('the request for a deletion', () => {
   const OK = { status: true, code: '20000', message: 'OK', data: true };
   const remove = async (ids: readonly string[]) => {
     server = await serve(() => json(200, OK));
-    const service = new DeletionClient({
-      baseUrl: server.url,
-      serviceId: 'svc-1',
-      importToken: new Secret(CANARY),
-      maxConcurrentRequests: 2,
-      clock: { ...systemClock, now: () => Date.UTC(2026, 0, 20, 3, 0, 0, 7) },
-      env: {},
-    });
+    const service = deletionClient(server.url, { ...systemClock, now: () => Date.UTC(2026, 0, 20, 3, 0, 0, 7) });
     const answers = [];
     for (const id of ids) answers.push(await service.deleteProfile(id, new AbortController().signal, () => false));
     await service.close();
@@ -117,13 +100,4 @@ describe('the request for a deletion', () => {
     ]);
     expect(requests).toEqual([]);
   });
-});
-
-it('a clock that stands still never aborts an export', async () => {
-  server = await serve(() => whole(200, 'a\n'));
-  const clock = new ManualClock();
-  const { service } = exportService(server.url, { clock });
-  await answerOf(service);
-  await service.close();
-  expect(clock.pending).toBe(0);
 });

@@ -1,6 +1,7 @@
-import { systemClock } from '../../../src/base/clock.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
 import {
   type EventRequest,
@@ -50,6 +51,11 @@ export function exportService(baseUrl: string, more: Partial<ExportClientOptions
     ...more,
   });
   return { service, quota };
+}
+
+export function deletionClient(baseUrl: string, clock: Clock = systemClock): DeletionClient {
+  const importToken = new Secret(CANARY);
+  return new DeletionClient({ baseUrl, serviceId: 'svc-1', importToken, maxConcurrentRequests: 2, clock, env: {} });
 }
 
 /** The text of one export, or why it has none. */

@@ -14,7 +14,6 @@ import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
 import { duckdb } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
-import { startProxy } from '../../support/service/proxy.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -100,14 +99,6 @@ describe('a notification', () => {
     const { posts, warnings } = await reported({ rescued_cells: 1 }, { answers: [status] });
     expect(posts).toHaveLength(2);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);
-  });
-
-  it('names a proxy that refuses it', async () => {
-    const proxy = await startProxy(407, 1);
-    const variables = { DFINERY_NOTIFY_URL: 'https://hooks.example/x', HTTPS_PROXY: proxy.url };
-    const { warnings } = await reported({ rescued_cells: 1 }, { variables });
-    proxy.close();
-    expect(warnings).toEqual([expect.stringMatching(/refused to connect \(HTTP 407\): .*NO_PROXY\.$/)]);
   });
 
   it('delays a run by at most two timeouts of ten seconds if its receiver never answers', async () => {

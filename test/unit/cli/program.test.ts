@@ -25,7 +25,6 @@ describe('the command line', () => {
     ['verify duckdb x t0ken', 'there is a word too many. See dfinery-elt verify --help.'],
     ['sync duckdb x --form 2026-01-01', 'there is no option --form: did you mean --from?'],
     ['sync duckdb x --colour', 'there is no option --colour. See dfinery-elt sync --help.'],
-    ['sync duckdb x --Colour', 'there is no option --Colour. See dfinery-elt sync --help.'],
     ['verify duckdb x --place t0ken', 'there is no option --place: write place into the configuration file'],
     ['sync --token t0ken duckdb x', 'there is no option --token.'],
     [
@@ -39,7 +38,6 @@ describe('the command line', () => {
     ['forget --id t0ken --id b', '--id is given more than once.'],
     ['forget --id', '--id is empty.'],
     ['forget --id app://t0ken@x --confirm y', '--execute and --confirm HASH go together'],
-    ['forget --id --execute', '--id is empty.'],
     ['report duckdb x -o', '--output is empty.'],
     ['person --id x --in duckdb', '--in takes two words: TARGET PLACE.'],
     ['person --in duckbd t0ken --by-column y --id x', 'there is no target "duckbd": did you mean duckdb?'],
@@ -57,7 +55,6 @@ describe('the command line', () => {
     ['--full-refresh plan duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
     ['-o report', 'there is no such command: wanted demo, init, sync, load,'],
     ['--colour sync duckdb x', 'there is no option --colour. See dfinery-elt sync --help.'],
-    ['sync --config /none duckdb x', 'the configuration file /none cannot be read'],
   ])('refuses %j in one sentence, and repeats no word that may be a secret', async (line, sentence) => {
     const { code, stdout, stderr } = await run(line);
     expect({ code, stdout, stderr }).toEqual({
@@ -71,10 +68,8 @@ describe('the command line', () => {
 
   it.each([
     'snyc duckdb x --json',
-    'sync --json',
     'sync duckdb x --schema --json',
     'forget --json --id',
-    'verify duckdb /none --json',
     'plan --config /none --json',
   ])('gives scripts the failure of %j as the last line', async (line) => {
     const { code, stdout } = await run(line);

@@ -76,12 +76,12 @@ describe('the page of a target', () => {
     const runs = Array.from({ length: 150 }, (_, i) => ({ ...report.runs[0], began: began(i) }));
     const shown = section(await reportPage({ ...report, runs }, OPTIONS), 'Runs');
     const times = [...shown.matchAll(/<tr><td class="text">([^<]*)</g)].map(([, time]) => time);
-    const reported = Array.from({ length: 100 }, (_, i) =>
-      began(149 - i)
-        .slice(0, 19)
-        .replace('T', ' '),
+    expect(times).toEqual(
+      runs
+        .slice(50)
+        .map((run) => run.began.slice(0, 19).replace('T', ' '))
+        .reverse(),
     );
-    expect(times).toEqual(reported);
   });
 
   it('counts events by name, the most frequent ones separately', async () => {

@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { shellWord, tableLines, widthOf, wrappedLines } from '../../../src/cli/terminal/text-layout.ts';
+import { shellWord, tableLines, wrappedLines } from '../../../src/cli/terminal/text-layout.ts';
 
 describe('tables in a terminal', () => {
-  it('counts the columns of a character as a terminal does', () => {
-    expect([widthOf('abc'), widthOf('한국'), widthOf('😀'), widthOf('é')]).toEqual([3, 4, 2, 1]);
-  });
-
   it('breaks a text by the columns that it takes', () => {
     expect(wrappedLines('한국 이벤트 file', 11)).toEqual(['한국 이벤트', 'file']);
     expect(wrappedLines('한국 이벤트 file', 10)).toEqual(['한국', '이벤트', 'file']);
