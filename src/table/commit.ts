@@ -74,18 +74,9 @@ export function finishBatch(
   result: BatchResult,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
-  const { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo } = batch;
-  const { timezone } = tableBefore;
-  // A snapshot replaces all that was there.
-  const keptState = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
-  const receipts = receiptsAfter(keptState.receipts, batch, result, changedAt);
-  const state: TableState = {
-    timezone,
-    columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
-    receipts,
-    exportState: stateAfter(keptState.exportState, receipts, commitInfo),
-    changes: changesAfter(tableBefore.changes, changes, changedAt),
-  };
+  const { tableBefore, changes, downloads, unchangedDownloads } = batch;
+  const state = tableAfter(batch, result, changedAt);
+  const { receipts } = state;
   const daysWritten = downloads.map(({ receipt }) => receipt.day);
   const commit = {
     daysWritten,
@@ -102,11 +93,31 @@ export function finishBatch(
   return { state, commit };
 }
 
+/** The table after a batch with these numbers of rows. `changedAt`: by `nextChangedAt`. */
+export function tableAfter(
+  batch: PlannedBatch,
+  result: Pick<BatchResult, 'rowsByDay' | 'widenedDays'>,
+  changedAt: string,
+): TableState {
+  const { table, tableBefore, columns, changes, commitInfo } = batch;
+  const { timezone } = tableBefore;
+  // A snapshot replaces all that was there.
+  const keptState = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
+  const receipts = receiptsAfter(keptState.receipts, batch, result, changedAt);
+  return {
+    timezone,
+    columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
+    receipts,
+    exportState: stateAfter(keptState.exportState, receipts, commitInfo),
+    changes: changesAfter(tableBefore.changes, changes, changedAt),
+  };
+}
+
 /** The receipts of a table after a batch: those that it keeps, and those of the downloads whose rows were written. */
 function receiptsAfter(
   keptReceipts: Receipts,
   { downloads, unchangedDownloads }: PlannedBatch,
-  { widenedDays, rowsByDay }: BatchResult,
+  { widenedDays, rowsByDay }: Pick<BatchResult, 'rowsByDay' | 'widenedDays'>,
   changedAt: string,
 ): Receipts {
   const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));

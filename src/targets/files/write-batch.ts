@@ -9,8 +9,8 @@ import { storeTypedRows, sumRows } from '../../engine/rows/typed-rows.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
-import { type BatchResult, finishBatch } from '../../table/commit.ts';
-import { type TableState, withoutRows } from '../../table/place-state.ts';
+import { type BatchResult, finishBatch, tableAfter } from '../../table/commit.ts';
+import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt, type StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
@@ -67,12 +67,14 @@ async function changesOfDay(batch: BatchContext, download: CheckedDay): Promise<
 
 /** Writes the file of one day; undefined if it has no row. */
 async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
-  const { place, plan } = batch;
+  const { place, plan, changedAt } = batch;
   const { layout } = place.format;
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = storedReceiptOf(batch, download, sumRows(download.files));
-  const profilesState = table.isSnapshot ? stateOfSnapshot(batch, receipt) : undefined;
+  // A killed run may leave a file of profiles that the state of a folder lacks.
+  const rowCounts = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
+  const profilesState = table.isSnapshot ? tableAfter(plan, rowCounts, changedAt) : undefined;
   let file: NewFile | undefined;
   await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
     const isInFile = ({ name, group }: StoredColumn) =>
@@ -82,12 +84,6 @@ async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewF
     return file.rows;
   });
   return file;
-}
-
-/** The table after a snapshot. Its file has it: a killed run may leave a file that the state of a folder lacks. */
-function stateOfSnapshot({ plan, changedAt }: BatchContext, { day, rows_stored }: StoredReceipt): TableState {
-  const rows = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
-  return finishBatch(plan, rows, changedAt).state;
 }
 
 /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
