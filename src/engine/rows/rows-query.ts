@@ -21,23 +21,23 @@ export interface RowsQuery {
   readonly filledColumns: ReadonlySet<string>;
 }
 
-/** The table that gets the rows, with all of its columns. */
-interface TargetTable {
+/** The table that gets the rows, with its columns after the batch. */
+interface PlannedTable {
   readonly table: Table;
   readonly columns: readonly PlannedColumn[];
   readonly zone: Zone | undefined;
 }
 
 /** The query of the rows of some days, in any order: files that are read in one way are read together. */
-export function queryOfDays(days: readonly CheckedDay[], target: TargetTable): RowsQuery {
-  const fileGroups = groupBy(days.flatMap(filesOf), (file) => readingKeyOf(file, target));
-  return queryOfGroups([...fileGroups.values()], target);
+export function queryOfDays(days: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
+  const fileGroups = groupBy(days.flatMap(filesOf), (file) => readingKeyOf(file, plannedTable));
+  return queryOfGroups([...fileGroups.values()], plannedTable);
 }
 
 /** The query of the rows of a day in the order of its files. */
-export function queryOfDayInOrder(day: CheckedDay, target: TargetTable): RowsQuery {
+export function queryOfDayInOrder(day: CheckedDay, plannedTable: PlannedTable): RowsQuery {
   const fileGroups = filesOf(day).map((file) => [file]);
-  return queryOfGroups(fileGroups, target);
+  return queryOfGroups(fileGroups, plannedTable);
 }
 
 /** A file, and the receipt of its day. */
@@ -48,7 +48,7 @@ interface FileOfDay extends CheckedFile {
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
 /** Equal for files that one query can read: of one header, whose texts and `null`s are read in one way. */
-function readingKeyOf(file: FileOfDay, { columns, zone }: TargetTable): string {
+function readingKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const readings = textColumns.map((column) => {
     const { forms, hasAbsentNull } = formsInDaysOf([file], column);
@@ -58,8 +58,8 @@ function readingKeyOf(file: FileOfDay, { columns, zone }: TargetTable): string {
 }
 
 /** The query that gives the rows of the first group of files, then those of the next. */
-function queryOfGroups(fileGroups: readonly FileOfDay[][], target: TargetTable): RowsQuery {
-  const queries = fileGroups.map((files) => queryOfFiles(files, target));
+function queryOfGroups(fileGroups: readonly FileOfDay[][], plannedTable: PlannedTable): RowsQuery {
+  const queries = fileGroups.map((files) => queryOfFiles(files, plannedTable));
   return {
     sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
     filledColumns: new Set(queries.flatMap(({ filledColumns }) => [...filledColumns])),
@@ -73,7 +73,7 @@ interface ReadColumn extends ColumnReading {
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
-function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: TargetTable): RowsQuery {
+function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: PlannedTable): RowsQuery {
   const header = files[0].columns;
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
   const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);

@@ -24,14 +24,14 @@ export async function storeTypedRows(
   zone: Zone | undefined,
   storeRows: StoreRows,
 ): Promise<void> {
-  const target = { table, columns, zone };
+  const plannedTable = { table, columns, zone };
   const daysWithRows = downloads.filter(({ files }) => sumRows(files) > 0);
   const daysOfUniqueIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
   if (daysOfUniqueIds.length > 0) {
-    checkRowCount(daysOfUniqueIds, await storeRows(queryOfDays(daysOfUniqueIds, target)));
+    checkRowCount(daysOfUniqueIds, await storeRows(queryOfDays(daysOfUniqueIds, plannedTable)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
-    checkRowCount([day], await storeNumbered(engine, queryOfDayInOrder(day, target), storeRows));
+    checkRowCount([day], await storeNumbered(engine, queryOfDayInOrder(day, plannedTable), storeRows));
   }
 }
 
