@@ -6,13 +6,14 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
+import type { Decision } from './ledger/lines.ts';
 import { purgePlaces } from './purge.ts';
-import { type Decision, NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
+import { NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
   /** Called with the plan that is carried out, before anything is sent or removed. */
   readonly onPlanned?: (report: ErasureReport) => void;
-  /** Called once for each id that was taken up, or was deleted before; the ledger has every answer by then. */
+  /** Called once for each id that is decided, or was deleted before; the ledger has every answer by then. */
   readonly onDecided?: (id: string, decision: Decision, hasConfirmed: boolean) => void;
 }
 

@@ -4,7 +4,7 @@ import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry
 import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { ClearOutcome } from './ledger/lines.ts';
+import type { Decision } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
@@ -34,9 +34,6 @@ const newCounts = () => ({
 
 export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 
-/** The outcome of a request for an id. `undecided`: nobody knows. */
-export type Decision = ClearOutcome | 'undecided';
-
 export interface RequestLimits {
   readonly requestsPerMinute: number;
   readonly maxConcurrentRequests: number;
@@ -46,7 +43,7 @@ interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
-  /** Called once for each id that was taken up, if only to be stopped; the ledger has every answer by then. */
+  /** Called once for each id that the service decided; the ledger has every answer by then. */
   readonly onDecided: (id: string, decision: Decision) => void;
 }
 
@@ -111,7 +108,8 @@ class Sender {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
         const answer = await this.#requestUntilDecided(listedId);
-        this.#options.onDecided(listedId.id, answer === undefined ? 'undecided' : this.#settle(answer));
+        const decision = answer && this.#settle(answer);
+        if (decision !== undefined) this.#options.onDecided(listedId.id, decision);
         if (isEnough()) return;
       }
     } catch (error) {
@@ -165,7 +163,7 @@ class Sender {
   }
 
   /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
-  #settle(answer: DeletionAnswer): Decision {
+  #settle(answer: DeletionAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;
     this.#unanswered = kind === 'retry' ? this.#unanswered + 1 : 0;
@@ -191,7 +189,7 @@ class Sender {
         if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
     }
     undecided_codes[code] = (undecided_codes[code] ?? 0) + 1;
-    return 'undecided';
+    return undefined;
   }
 
   #giveUp({ code, message }: DeletionAnswer): void {

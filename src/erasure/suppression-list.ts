@@ -39,7 +39,6 @@ export class SuppressionList {
       path: this.path,
       keyFileName: 'suppressed.key',
       configuredKey,
-      optionName: 'suppression_key',
       lostKeyText: `The suppression list ${this.path} has lost its key: put suppressed.key back. ${NEW_LIST_HINT}`,
     };
   }

@@ -1,5 +1,5 @@
+import type { Decision } from '../../erasure/ledger/lines.ts';
 import type { IdList } from '../../erasure/list/id-list.ts';
-import type { Decision } from '../../erasure/requests.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import type { InputState } from './input-messages.ts';
@@ -62,7 +62,7 @@ export class StateQueue {
   #countIfDecided({ stream, id }: QueuedRow): boolean {
     // The id of a row that was withdrawn later is not on the list.
     const decision = id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
-    if (decision === undefined || decision === 'undecided') return false;
+    if (decision === undefined) return false;
     const counts = this.#unreported.get(stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
     counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
     this.#unreported.set(stream, counts);

@@ -40,17 +40,17 @@ export class ColumnKeys {
     return isHash(text) ? (this.matchingKey?.checkValue ?? this.#keyChecks.at(-1)) : undefined;
   }
 
-  /** Throws a configuration failure for hashes of which none is under the key of the query: no plain id finds them. */
-  requireMatchingKey(placeName: string): void {
-    if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
-    throw configError(
-      `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
-        'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
-    );
-  }
-
-  /** Warns of rows that are not searched, since their key is not that of the query. `has…Ids`: what is looked up. */
-  warnings(placeName: string, ids: { readonly hasPlainIds: boolean; readonly hasHashedIds: boolean }): string[] {
+  /**
+   * Warns of rows that are not searched, since their key is not that of the query. `has…Ids`: what is looked up. Throws
+   * a configuration failure if no hash is under the key of the query: no plain id finds them.
+   */
+  check(placeName: string, ids: { readonly hasPlainIds: boolean; readonly hasHashedIds: boolean }): string[] {
+    if (ids.hasPlainIds && this.#keyChecks.length > 0 && this.matchingKey === undefined) {
+      throw configError(
+        `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+      );
+    }
     const warning = (how: string) =>
       `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';

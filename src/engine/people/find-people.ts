@@ -52,9 +52,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     const suppressedIds = await unifiedColumn.suppressedIds(suppressedPeople);
     const unifiedLookUp = await unifiedColumn.lookUp(soughtIds, suppressedIds);
     for (const warning of unifiedLookUp.warnings) warnings.add(warning);
-    const conditionSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
-    conditions[table.name] = conditionSql;
-    for (const { externalIds, unifiedIds, rowCount } of await groupRows(table, conditionSql)) {
+    conditions[table.name] = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
+    for (const { externalIds, unifiedIds, rowCount } of await groupRows(table, conditions[table.name])) {
       leavingGroups.push({
         queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
         personIds: unifiedIds.map((id) => personIdOf(id, hashKey)),

@@ -84,8 +84,7 @@ export class IdColumn {
     // An external id is plain, whatever it looks like.
     const isHashed = ({ id }: SoughtId) => this.#kind === 'unified' && isHash(id);
     const [hasHashedIds, hasPlainIds] = [soughtIds.some(isHashed), !soughtIds.every(isHashed)];
-    if (hasPlainIds) this.keys.requireMatchingKey(placeName);
-    const warnings = this.keys.warnings(placeName, { hasPlainIds, hasHashedIds });
+    const warnings = this.keys.check(placeName, { hasPlainIds, hasHashedIds });
     const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
     // A condition without a look-up needs no scan of the rows.
     if (ids.length === 0) return { conditionSql: 'false', warnings, queryIdsOf: () => [] };

@@ -53,7 +53,7 @@ export interface SuppressedPeople {
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleInPlace {
-  /** Of the people's unified ids, without placeholders. */
+  /** The people's unified ids, as their rows have them, without placeholders. */
   readonly unifiedIds: UnifiedIds;
   /** Number of people. With the key, one who is there both plain and hashed counts once. */
   readonly personCount: number;

@@ -1,9 +1,9 @@
 import type { LedgerKeys } from './ledger-key.ts';
-import type { ClearOutcome, LedgerContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
+import type { Decision, LedgerContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
-export interface ClearAnswer {
+export interface DecidingAnswer {
   readonly at: string;
-  readonly outcome: ClearOutcome;
+  readonly outcome: Decision;
   readonly code: string;
   readonly line: number;
 }
@@ -20,7 +20,7 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
 
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
-  readonly answers: ClearAnswer[] = [];
+  readonly answers: DecidingAnswer[] = [];
   purges: readonly PlacePurge[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly shown: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
@@ -28,7 +28,7 @@ export class IdHistory {
   readonly runIds = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   newestRequestedAt = Number.NEGATIVE_INFINITY;
-  /** The request that no clear answer has followed; `sentAt` is null before it is sent. */
+  /** The request that no answer has decided; `sentAt` is null before it is sent. */
   openRequest: { readonly sentAt: string | null } | undefined;
 
   get state(): (typeof ID_STATES)[number] {
@@ -41,8 +41,11 @@ export class IdHistory {
 }
 
 /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
-export const standingAnswer = ({ answers }: { readonly answers: readonly ClearAnswer[] }): ClearAnswer | undefined =>
-  answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
+export const standingAnswer = ({
+  answers,
+}: {
+  readonly answers: readonly DecidingAnswer[];
+}): DecidingAnswer | undefined => answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
 
 /** An address as a URL spells it: the host in lower case, without a default port. */
 const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/, '');

@@ -12,8 +12,6 @@ export interface KeyedFile {
   /** Name of the file with the key, in the same folder. A run makes it once unless a key is configured. */
   readonly keyFileName: string;
   readonly configuredKey: Secret | undefined;
-  /** The option that gives the key. */
-  readonly optionName: string;
   /** What to tell if the key is lost, as sentences. */
   readonly lostKeyText: string;
 }
@@ -25,12 +23,7 @@ export const keyForReading = (file: KeyedFile): Secret => existingKey(file) ?? r
 
 /** The configured key, else the stored one; undefined for a new file. */
 function existingKey(file: KeyedFile): Secret | undefined {
-  const { path, configuredKey, optionName, lostKeyText } = file;
-  if (configuredKey !== undefined && configuredKey.reveal().length < MIN_KEY_LENGTH) {
-    throw configError(
-      `${optionName} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
-    );
-  }
+  const { path, configuredKey, lostKeyText } = file;
   const key = configuredKey ?? storedKey(keyPathOf(file));
   const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   if (key === undefined && !isNew) throw configError(lostKeyText);

@@ -29,7 +29,6 @@ export const keyedLedger = (path: string, configuredKey: Secret | undefined): Ke
   path,
   keyFileName: 'ledger.key',
   configuredKey,
-  optionName: 'ledger_key (DFINERY_LEDGER_KEY)',
   lostKeyText:
     `The ledger in ${dirname(path)} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). ` +
     'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',

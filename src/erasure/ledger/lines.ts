@@ -20,7 +20,7 @@ export type LedgerContent = Readonly<
   | {
       kind: 'after';
       id: string;
-      outcome: ClearOutcome | 'retry' | 'wait' | 'stop' | 'undecided';
+      outcome: Decision | 'retry' | 'wait' | 'stop' | 'undecided';
       code: string;
       status: number | null;
       /** When the deletion was asked for, as the list says. */
@@ -57,5 +57,5 @@ export interface ServiceAddress {
   readonly serviceId: string;
 }
 
-/** A clear answer of the service. */
-export type ClearOutcome = 'done' | 'rejected';
+/** What the service decided of an id. */
+export type Decision = 'done' | 'rejected';
