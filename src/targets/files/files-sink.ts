@@ -83,7 +83,7 @@ class FilesSink implements Sink {
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(columnSettings.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
-    checkTimezone(place, state, columnSettings);
+    checkTimezone(state, this.#options);
     const tableState = state[table.name];
     // A first run that died before it stored rows may have had another time zone.
     const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, columnSettings.timezone);

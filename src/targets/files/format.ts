@@ -20,25 +20,40 @@ import type { PlaceVersion, PreparedChange } from './place-version.ts';
 /** One kind of place with Parquet files. Its methods throw UserError, or what `withUserErrors` turns into one. */
 export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends Storage = Storage> {
   readonly layout: FileLayout;
+
+  // To open a place. All that refuses it throws a configuration failure.
+
   openStorage(options: PlaceOptions): Promise<S>;
   /** False if the place was surely never loaded. */
   mayBeLoaded(storage: S): Promise<boolean>;
-  /** Throws a configuration failure if others' files lie where those of the table would. */
+  /** Refuses files of others where those of events would lie. */
   refuseForeignFiles(storage: S): Promise<void>;
+  /** Refuses files of others where those of the profiles would lie. */
+  refuseForeignProfiles(place: OpenPlace<S>, version: V): Promise<void>;
+
+  // To read it.
+
   /** Reads the latest version. */
   read(place: OpenPlace<S>): Promise<V>;
   /** Reads the latest version, perhaps after waiting for a writer; undefined if `before` is still the latest. */
   readNewer(place: OpenPlace<S>, before: V): Promise<V | undefined>;
-  /** As `refuseForeignFiles`, of the table of profiles. */
-  refuseForeignProfiles(place: OpenPlace<S>, version: V): Promise<void>;
   /** True if a file was replaced under its name. Then what was read may be of two versions. Absent if none ever is. */
   hasReplacedFiles?(place: OpenPlace<S>, version: V): boolean;
+  /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
+  foreignFiles(
+    place: OpenPlace<S>,
+    version: V,
+  ): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
+
+  // To change it.
+
   /**
    * Reads the latest version, has a change of it prepared, and makes that visible, together with the state. It also
-   * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
-   * purge, or the first by a new version of this program. Once it returns, no crash undoes it. If another writer
-   * commits to a table first, it removes the new files that are in no table yet, and throws a transient failure. A
-   * change of the table before stays. Gives the version after it, and the result.
+   * finishes what a killed run left half-way. Gives the version after it, and the result.
+   *
+   * Once it returns, no crash undoes it. A change after which all is as before leaves no trace, unless it is a purge,
+   * or the first by a new version of this program. If another writer commits to a table first, it removes the new files
+   * that are in no table yet, and throws a transient failure. A change of the table before stays.
    */
   commit<T>(
     place: OpenPlace<S>,
@@ -51,21 +66,18 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   eraseHistory?(place: OpenPlace<S>, version: V): Promise<void>;
   /** Removes, at the end of a load, what no reader needs any more. Absent if a commit leaves nothing. */
   removeExpired?(place: OpenPlace<S>, version: V): Promise<void>;
-  /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
-  foreignFiles(
-    place: OpenPlace<S>,
-    version: V,
-  ): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
 }
 
+/** What a place is opened for. */
 export type Purpose =
   /** Changes nothing. */
   | { readonly kind: 'read' }
   /** Changes a place that was loaded, or tries whether it could. */
   | { readonly kind: 'change' }
   /** Makes a place that is missing. */
-  | ({ readonly kind: 'load' } & Pick<OpenOptions, 'loadsProfiles' | 'retentionMs' | 'columnSettings'>);
+  | ({ readonly kind: 'load' } & OpenOptions);
 
+/** A place, and what all work on it uses. */
 export interface OpenPlace<S extends Storage = Storage> {
   readonly format: FilesFormat;
   readonly options: PlaceOptions;
@@ -74,7 +86,7 @@ export interface OpenPlace<S extends Storage = Storage> {
   readonly engine: Engine;
   /** The folder of this run on this machine. */
   readonly runFolder: RunFolder;
-  /** The local paths of files that are whole on this machine, by their paths in the storage. */
+  /** Where files are on this machine as a whole, by their paths in the storage. */
   readonly localPaths: Map<string, string>;
 }
 

@@ -43,7 +43,7 @@ export async function openPlace(
     if (purpose.kind === 'change') requireLoaded(place, version);
     if (purpose.kind === 'load') {
       if (purpose.loadsProfiles) await format.refuseForeignProfiles(place, version);
-      checkTimezone(place, version.state, purpose.columnSettings);
+      checkTimezone(version.state, purpose);
     }
     return { place, version };
   } catch (error) {
@@ -122,12 +122,8 @@ export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion
 }
 
 /** Throws a configuration failure if a table was loaded with another time zone. */
-export function checkTimezone(
-  { options }: OpenPlace,
-  state: PlaceState,
-  { timezone }: OpenOptions['columnSettings'],
-): void {
+export function checkTimezone(state: PlaceState, { address, columnSettings: { timezone } }: OpenOptions): void {
   const tables = TABLES.flatMap(({ name }) => state[name] ?? []);
   const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
-  if (otherTable !== undefined) throw otherTimezoneError(options.address, timezone, otherTable.timezone);
+  if (otherTable !== undefined) throw otherTimezoneError(address, timezone, otherTable.timezone);
 }
