@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import type { CreateMultipartUploadCommandInput } from '@aws-sdk/client-s3';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
 import { s3ClientOf } from '../../../src/storage/s3-client.ts';
 import { upload } from '../../../src/storage/s3-upload.ts';
@@ -14,7 +14,7 @@ import { listAll, type Storage, type StoredObject } from '../../../src/storage/s
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
-import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
+import { FakeS3, type S3Outcome, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let dir: string;
 let s3: FakeS3;
@@ -152,6 +152,10 @@ async function using<T>(work: (storage: Storage) => Promise<T>, stop = signal): 
     storage.close();
   }
 }
+/** Lets every request for one operation come to this. */
+const fail = (operation: string, outcome: S3Outcome) => {
+  s3.outcomeOf = ({ what }) => (what === operation ? outcome : 'normal');
+};
 function large() {
   const [path, bytes] = [join(dir, 'large'), randomBytes(34 * 1024 * 1024)];
   writeFileSync(path, bytes);
@@ -161,14 +165,11 @@ function large() {
 describe('the time of a request to a bucket', () => {
   const get = async (outcome: 'slow' | 'stalled') => {
     s3.objects.set('x', { bytes: Buffer.alloc(12, 'x'), modified: new Date() });
-    s3.outcomeOf = ({ what }) => (what === 'GetObject' ? outcome : 'normal');
+    fail('GetObject', outcome);
     const client = await s3ClientOf(s3.env, 400);
-    try {
-      const { Body } = await client.getObject({ Bucket: 'bucket', Key: 'x' });
-      return await Body?.transformToString();
-    } finally {
-      client.destroy();
-    }
+    onTestFinished(() => client.destroy());
+    const { Body } = await client.getObject({ Bucket: 'bucket', Key: 'x' });
+    return Body?.transformToString();
   };
 
   it('does not end a request whose bytes still come, however slowly', async () => {
@@ -202,13 +203,8 @@ describe('a store of another vendor', () => {
       { step: 'initialize', priority: 'high' },
     );
     writeFileSync(join(dir, 'large'), Buffer.alloc(2 ** 24 + 1));
-    const access = {
-      client,
-      bucket: 'bucket',
-      prefix: '',
-      address: 's3://bucket',
-      sendOptions: { abortSignal: signal },
-    };
+    const folder = { address: 's3://bucket', bucket: 'bucket', prefix: '' };
+    const access = { ...folder, client, sendOptions: { abortSignal: signal } };
     await expect(upload(access, 'x', join(dir, 'large'))).rejects.toThrow('nothing is sent');
     expect(begun).toEqual(['CRC32']);
     client.destroy();
@@ -216,7 +212,7 @@ describe('a store of another vendor', () => {
 
   it('that is a web page is refused, whatever is asked', async () => {
     for (const page of ['PutObject', 'ListObjectsV2']) {
-      s3.outcomeOf = ({ what }) => (what === page ? 'page' : 'normal');
+      fail(page, 'page');
       const use = using(async (storage) => {
         await storage.write('x', 'text');
         await pathsIn(storage, 'events');
@@ -229,7 +225,7 @@ describe('a store of another vendor', () => {
     s3.isConditional = false;
     const check = () => using((storage) => checkConditionalWrites(storage));
     await expect(check()).rejects.toMatchObject(failure(2, 'If-None-Match'));
-    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 501, code: 'NotImplemented' } : 'normal');
+    fail('PutObject', { status: 501, code: 'NotImplemented' });
     await expect(check()).rejects.toMatchObject(failure(2, '501 NotImplemented: as the test wants it'));
     // A key that may only read.
     s3.outcomeOf = ({ what }) => (/^(Put|Delete)/.test(what) ? { status: 403, code: 'AccessDenied' } : 'normal');
@@ -239,23 +235,19 @@ describe('a store of another vendor', () => {
 
 describe('failures of a bucket', () => {
   it('are told in one sentence with the right exit code', async () => {
-    const failed = (): Promise<{ exitCode: number; message: string }> =>
-      using((storage) => storage.write('x', '')).then(
-        () => Promise.reject(new Error('no failure')),
-        (error) => error,
-      );
+    const writing = () => expect(using((storage) => storage.write('x', ''))).rejects;
     for (const [exitCode, status, code, more] of [
       [3, 500, 'InternalError', ''],
       [3, 409, 'ConditionalRequestConflict', ''],
       [3, 400, 'RequestTimeout', ''],
       [2, 400, 'InvalidArgument', ': as the test'],
     ] as const) {
-      s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status, code } : 'normal');
-      expect(await failed()).toMatchObject(failure(exitCode, `${status} ${code}${more}`));
+      fail('PutObject', { status, code });
+      await writing().toMatchObject(failure(exitCode, `${status} ${code}${more}`));
     }
     s3.outcomeOf = () => 'normal';
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
-    expect(await failed()).toMatchObject({ exitCode: 2 });
+    await writing().toMatchObject({ exitCode: 2 });
     await expect(openStorage('s3://nothing/x', { env: s3.env, signal })).rejects.toMatchObject({ exitCode: 2 });
   }, 60_000);
 
@@ -265,7 +257,7 @@ describe('failures of a bucket', () => {
     [403, 'RequestTimeTooSkewed', 'Too late.', '', 'Too late.): set the clock of this machine right.'],
     [400, 'AuthorizationHeaderMalformed', 'wrong', '<Region>eu-west-1</Region>', ': set AWS_REGION=eu-west-1.'],
   ])('%i %s repeats what the store said', async (status, code, message, more, said) => {
-    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status, code, message, more } : 'normal');
+    fail('PutObject', { status, code, message, more });
     await expect(using((storage) => storage.write('x', ''))).rejects.toMatchObject(failure(2, said));
   });
 
@@ -386,7 +378,7 @@ describe('a large file in a bucket', () => {
 
   it('leaves nothing behind if a part never succeeds', async () => {
     const { path } = large();
-    s3.outcomeOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'normal');
+    fail('UploadPart', { status: 500, code: 'InternalError' });
     await expect(using((storage) => storage.moveIn(path, 'events/x'))).rejects.toMatchObject({ exitCode: 3 });
     expect([s3.objects.size, s3.uploads.size]).toEqual([0, 0]);
   }, 60_000);
@@ -455,7 +447,7 @@ describe('what a purge erases in a bucket', () => {
     ['DeleteObject', 's3:DeleteObject'],
     ['AbortMultipartUpload', 's3:AbortMultipartUpload'],
   ])('needs the permission for %s, which is tried before', async (what, permission) => {
-    s3.outcomeOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'normal');
+    fail(what, { status: 403, code: 'AccessDenied' });
     await expect(using((storage) => storage.checkErasable([]))).rejects.toMatchObject(failure(2, permission));
   });
 });

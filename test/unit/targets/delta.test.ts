@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { DiskStorage } from '../../../src/storage/disk.ts';
+import type { StoredObject } from '../../../src/storage/storage.ts';
 import type { Sink } from '../../../src/targets/contract.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
@@ -15,6 +16,11 @@ const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
 const PART = 'part-00000000-0000-4000-8000-000000000000.parquet';
 const OTHER_PROTOCOL = { protocol: { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] } };
 type Action = Record<string, Record<string, unknown> | undefined>;
+type Instead = Parameters<typeof withCall>[2];
+
+/** Does work while a method of every disk behaves as `instead` says. */
+const withDisk = <T>(method: keyof DiskStorage, instead: Instead, work: () => Promise<T>): Promise<T> =>
+  withCall(DiskStorage.prototype, method, instead, work);
 
 describe('a Delta table on a disk', () => {
   let place: Place;
@@ -69,13 +75,13 @@ describe('a Delta table on a disk', () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const sink = await place.open();
     // Another writer commits between the last look at the log and the commit.
-    const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementationOnce(async () => {
+    const loseRace = async () => {
       append(1, { commitInfo: {} });
       return false;
-    });
-    await expect(sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1))).rejects.toMatchObject({ exitCode: 3 });
+    };
+    const commit = () => sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
+    await expect(withDisk('create', loseRace, commit)).rejects.toMatchObject({ exitCode: 3 });
     await sink.close();
-    create.mockRestore();
     expect(filesBelow(join(place.place, 'events')).filter((path) => path.endsWith('.parquet'))).toHaveLength(1);
     await place.load([[place.of(D2, [{ id: 'b' }])]]);
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
@@ -122,17 +128,10 @@ describe('a Delta table on a disk', () => {
   it('says which table a purge has changed that loses the race for the other one', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
-    const real = DiskStorage.prototype.create;
-    const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementation(async function (
-      this: DiskStorage,
-      path,
-      text,
-    ) {
-      return path.startsWith('user_profiles/') ? false : real.call(this, path, text);
-    });
+    const create: Instead = async (real, path, text) => !String(path).startsWith('user_profiles/') && real(path, text);
     const message = expect.stringContaining('only the change of events');
-    await expect(place.purge(['m1'])).rejects.toMatchObject({ exitCode: 3, message });
-    create.mockRestore();
+    const purging = withDisk('create', create, () => place.purge(['m1']));
+    await expect(purging).rejects.toMatchObject({ exitCode: 3, message });
     expect(await place.keys()).toEqual([]);
   });
 
@@ -234,30 +233,23 @@ describe('a Delta table on a disk', () => {
   it('keeps a file at the end of a run that another run has committed since it began', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const late = inTwoDays();
-    const opened: Sink[] = [];
-    const create = vi.spyOn(DiskStorage.prototype, 'create');
+    let lateSink: Sink | undefined;
     // It lists the file of D2, which no entry of the log names yet.
-    create.mockImplementationOnce(async function (this: DiskStorage, path, text) {
-      opened.push(await place.open({ clock: late }));
-      return this.create(path, text);
-    });
-    await place.load([[place.of(D2, [{ id: 'b' }])]]);
-    create.mockRestore();
-    for (const sink of opened) await sink.close();
+    const openBefore: Instead = async (real, ...created) => {
+      lateSink = await place.open({ clock: late });
+      return real(...created);
+    };
+    await withDisk('create', openBefore, () => place.load([[place.of(D2, [{ id: 'b' }])]]));
+    await lateSink?.close();
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
   });
 
   it('keeps a day that one listing of its files lacks', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
-    const list = DiskStorage.prototype.list;
-    const short = vi.spyOn(DiskStorage.prototype, 'list').mockImplementation(async function* (
-      this: DiskStorage,
-      ...asked
-    ) {
-      for await (const file of list.apply(this, asked)) if (!file.path.includes(D1)) yield file;
-    });
-    await place.load([[place.of(D3, [{ id: 'c' }])]]);
-    short.mockRestore();
+    async function* listShort(...[real, ...asked]: Parameters<Instead>) {
+      for await (const file of real(...asked) as AsyncIterable<StoredObject>) if (!file.path.includes(D1)) yield file;
+    }
+    await withDisk('list', listShort, () => place.load([[place.of(D3, [{ id: 'c' }])]]));
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D3} c`]);
   });
 
@@ -265,16 +257,16 @@ describe('a Delta table on a disk', () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     const sink = await place.open();
     await place.load([[place.of(D2, [{ id: 'b', df_unified_id: 'u2' }])]]);
-    const read = vi.spyOn(DiskStorage.prototype, 'read').mockImplementationOnce(async function (
-      this: DiskStorage,
-      path,
-    ) {
-      await place.purge(['m1']);
-      return this.read(path);
-    });
-    await sink.commit([place.of(D3, [{ id: 'c' }])], place.facts(D1));
+    let isPurged = false;
+    const purgeFirst: Instead = async (real, path) => {
+      if (!isPurged) {
+        isPurged = true;
+        await place.purge(['m1']);
+      }
+      return real(path);
+    };
+    await withDisk('read', purgeFirst, () => sink.commit([place.of(D3, [{ id: 'c' }])], place.facts(D1)));
     await sink.close();
-    read.mockRestore();
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);
   });
 
@@ -297,16 +289,14 @@ describe('a Delta table on a disk', () => {
   it('is read again if somebody removes a file under its reader', async () => {
     const rows = (id: string) => [{ id, member: 'm1', df_unified_id: 'u1' }];
     await place.load([[place.of(D1, rows('a')), place.of(D2, rows('b'))]]);
-    const { localFile } = DiskStorage.prototype;
-    const fetch = vi.spyOn(DiskStorage.prototype, 'localFile').mockImplementationOnce(function (
-      this: DiskStorage,
-      path,
-    ) {
-      rmSync(join(place.root, path));
-      return localFile.call(this, path);
-    });
-    expect(await place.find(['m1'])).toMatchObject({ rowCount: 1 });
-    fetch.mockRestore();
+    let isRemoved = false;
+    const removeFirst: Instead = (real, path) => {
+      if (!isRemoved) rmSync(join(place.root, String(path)));
+      isRemoved = true;
+      return real(path);
+    };
+    const people = await withDisk('localFile', removeFirst, () => place.find(['m1']));
+    expect(people).toMatchObject({ rowCount: 1 });
   });
 });
 
