@@ -101,6 +101,11 @@ export async function planPurge(
     const { suppressionLength } = people.state;
     if (beginsNewList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
     else refuseOlderList(name, suppressionLength, suppressedCount);
+    if (people.namelessRowCount > 0) {
+      const rows = formatCount(people.namelessRowCount, 'row of these IDs names', 'rows of these IDs name');
+      const remedy = 'Run again once the service no longer exports their days.';
+      warnings.push(`${name}: ${rows} no person, and a suppression list cannot keep such rows away. ${remedy}`);
+    }
     if (foreignNames.length > 0)
       warnings.push(`${name} also has ${namesText(foreignNames)}, not made here: they stay, and may name the people.`);
   }

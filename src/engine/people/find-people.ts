@@ -152,6 +152,7 @@ function countPeople(leavingGroups: readonly LeavingGroup[]) {
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),
+    namelessRowCount: countRows(groupsOfIds.filter(({ personIds }) => personIds.length === 0)),
     peopleWithOtherIds: peopleOf(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
     suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedGroups) },
   };

@@ -65,6 +65,8 @@ export interface PeopleInPlace {
   readonly similarIdById: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rowCount: number;
+  /** Number of those that name nobody: no suppression list can keep them away. */
+  readonly namelessRowCount: number;
   /** The people whose rows also carry other ids in the column. */
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */

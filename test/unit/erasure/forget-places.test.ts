@@ -184,6 +184,13 @@ describe('an erasure', () => {
     expect(done.error).toContain('knew 2 people on the suppression list, and the list has 1');
   });
 
+  it('warns of rows that name nobody: they leave, and a sync may bring them back', async () => {
+    await load([...ROWS, event('m1', 3, { df_unified_id: '' })], DUCKDB);
+    const { exit, places, warnings } = await erase('--id', 'm1', ...only(DUCKDB));
+    const sentence = '1 row of these IDs names no person, and a suppression list cannot keep such rows away.';
+    expect([exit, places[0].rows_removed, warnings]).toEqual([0, 3, [expect.stringContaining(sentence)]]);
+  });
+
   it('needs a list that keeps people away, and says what is not remembered', async () => {
     await load(ROWS, DUCKDB);
     configure({ ledger_dir: undefined }, { suppression_file: undefined });

@@ -132,7 +132,7 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: ' ', member: 'a' },
       { id: 'e4', df_unified_id: ' ', member: 'c' },
     ]);
-    expect(await look({ byColumn: 'member', ids: ['a'] })).toMatchObject({ personCount: 0, rowCount: 2 });
+    expect(await look({ byColumn: 'member', ids: ['a'] })).toMatchObject({ personCount: 0, namelessRowCount: 2 });
     expect(await purge({ byColumn: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 2, left: ['e2', 'e4'] });
   });
 
