@@ -20,6 +20,7 @@ interface SpoolOutput extends Required<CheckedOutput> {
   readonly path: string;
 }
 
+/** Opens a new file in the folder of the run. */
 export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
   const path = join(folder.path, `${randomUUID()}.csv`);
   const file = await folder.withDiskErrors(open(path, 'wx', PRIVATE_FILE_MODE));
@@ -36,12 +37,9 @@ export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
 }
 
 /** The file into which a body was written. */
-export const fileOfBody = ({ scan, bytes, sha256, output }: CheckedBody<SpoolOutput>): CheckedFile => ({
-  ...scan,
-  path: output.path,
-  bytes,
-  sha256,
-});
+export function fileOfBody({ scan, bytes, sha256, output: { path } }: CheckedBody<SpoolOutput>): CheckedFile {
+  return { ...scan, path, bytes, sha256 };
+}
 
 /** Removes files that nobody needs any more. Their folder is removed with the run in any case. */
 export async function removeFiles(files: readonly Pick<CheckedFile, 'path'>[]): Promise<void> {

@@ -37,8 +37,8 @@ export const discover: Verb = async (context) => {
   }
 };
 
-/** A column by its name in the export. */
-type ProfileColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
+/** A column by its name in the export, with its type. */
+type SchemaColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
 
 const ID_NAMES: readonly string[] = [UNIFIED_ID, EXTERNAL_ID];
 
@@ -46,7 +46,7 @@ const ID_NAMES: readonly string[] = [UNIFIED_ID, EXTERNAL_ID];
 async function discoverProfileColumns(
   { columnTypes, columnsDrop }: SourceConfig,
   deps: ExtractDeps,
-): Promise<readonly ProfileColumn[]> {
+): Promise<readonly SchemaColumn[]> {
   const { clock, logger, signal } = deps;
   const keptIds = ID_NAMES.filter((name) => !columnsDrop.includes(name));
   const idColumns = keptIds.map((source) => ({ source, type: 'string' as const }));
@@ -76,7 +76,7 @@ async function discoverProfileColumns(
 /** A stream of an export with these columns. With a zone datetimes are instants. */
 export function discoveredStream(
   name: StreamName,
-  columns: readonly ProfileColumn[],
+  columns: readonly SchemaColumn[],
   zone: Zone | undefined,
 ): AirbyteStream {
   const { programProperties, primaryKey, catalogEntry } = STREAMS[name];

@@ -234,13 +234,10 @@ describe('a read that fails', () => {
     expect(fixture.clock.now() - began).toBeLessThan(60_000);
   });
 
-  it.each([
-    ['no JSON', 'not json', /not valid JSON/],
-    ['no streams', {}, /streams/],
-  ])('names the problem of a catalog with %s', async (_, catalog, message) => {
+  it('names the problem of a catalog without streams', async () => {
     fixture = await SourceFixture.start();
-    const output = await fixture.run('read', fixture.config(), { catalog: catalog as Record<string, unknown> });
-    expect(output.code).not.toBe(0);
-    expect(output.errors()).toMatchObject([{ failure_type: 'config_error', message: expect.stringMatching(message) }]);
+    const output = await fixture.read({});
+    const message = expect.stringContaining('it has no list "streams"');
+    expect([output.code, output.errors()]).toMatchObject([1, [{ failure_type: 'config_error', message }]]);
   });
 });

@@ -17,8 +17,6 @@ describe('columns whose names differ only in case', () => {
         own: [
           { name: 'Color', values: ['upper'], days: ['2026-01-18', '2026-01-19'] },
           { name: 'color', values: ['lower'] },
-          { name: 'ÄRA', values: ['umlaut'] },
-          { name: 'ära', values: ['small'] },
           ...THEIRS.map((name) => ({ name, values: ['theirs'] })),
           { name: 'plain', values: ['plain'] },
         ],
@@ -31,7 +29,7 @@ describe('columns whose names differ only in case', () => {
     const [events, logs] = (await fixture.run('discover', fixture.config())).catalog().streams;
     const { properties } = events.json_schema;
     const names = Object.keys(properties);
-    expect(names).toEqual(expect.arrayContaining(['color', ...['Color', 'ÄRA', ...THEIRS].map(withHash), 'ära']));
+    expect(names).toEqual(expect.arrayContaining(['color', ...['Color', ...THEIRS].map(withHash)]));
     expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
     expect(properties[withHash('Color')]).toMatchObject({ description: expect.stringContaining('"Color"') });
     expect(properties.color).not.toHaveProperty('description');
@@ -48,8 +46,6 @@ describe('columns whose names differ only in case', () => {
     expect(values(withHash('Color'))).toEqual(new Set([null, 'upper']));
     expect(values('color')).toEqual(new Set(['lower']));
     expect(values('Color')).toEqual(new Set([null]));
-    expect(values('ära')).toEqual(new Set(['small']));
-    expect(values(withHash('ÄRA'))).toEqual(new Set(['umlaut']));
     for (const name of THEIRS) expect(values(withHash(name))).toEqual(new Set(['theirs']));
     // The export calls the column `event_name`, the catalog never does.
     expect(values('df_event_name')).toContain('df_login');

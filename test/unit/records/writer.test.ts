@@ -176,14 +176,6 @@ describe('a cell that does not fit', () => {
     const counts = [new Map([['df_items_n', 1]]), new Map([['n', 1]])];
     expect(streams.map(({ rescuedCells }) => rescuedCells)).toEqual(counts);
   });
-
-  it('counts once also in a long file', async () => {
-    const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
-    const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
-    expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
-    const { streams } = await fixture.write(text, events({ a: 'long' }));
-    expect(streams[0].rescuedCells).toEqual(new Map([['a', 2]]));
-  });
 });
 
 const [LOCAL, SKIPPED] = ['2026-01-02T03:04:00.000', '2026-03-29T02:30:00.000'];
