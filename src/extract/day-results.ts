@@ -182,8 +182,6 @@ function gapError(days: readonly Day[], mode: Plan['mode']): UserError {
   const message =
     `${isLost} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
     'Or set on_gap to warn to record the gap and go on.';
-  return configError(message, {
-    exitCode,
-    platformMessage: `${isLost} Set on_gap to warn to record the gap and go on.`,
-  });
+  const platformMessage = `${isLost} Set on_gap to warn to record the gap and go on.`;
+  return configError(message, { exitCode, platformMessage });
 }

@@ -45,10 +45,7 @@ export async function loadSnapshot(
   const requestedAt = clock.now();
   const spool = await RunFolder.open(spoolDir, clock);
   try {
-    const answer = await downloadProfiles(ALL_PROPERTIES, {
-      ...deps,
-      openOutput: () => openSpoolOutput(spool),
-    });
+    const answer = await downloadProfiles(ALL_PROPERTIES, { ...deps, openOutput: () => openSpoolOutput(spool) });
     if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
     const file = fileOfBody(answer);
     service.markColumnsSeen(file.editedNames);

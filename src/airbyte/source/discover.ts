@@ -52,11 +52,7 @@ async function discoverProfileColumns(
   const idColumns = keptIds.map((source) => ({ source, type: 'string' as const }));
   try {
     const download = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
-      downloadProfiles(ALL_PROPERTIES, {
-        ...deps,
-        signal: timeLimit,
-        openOutput: () => ({ write() {} }),
-      }),
+      downloadProfiles(ALL_PROPERTIES, { ...deps, signal: timeLimit, openOutput: () => ({ write() {} }) }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
     const columns = download.scan.columns.map(({ headerName: source, type = 'string' }) => ({
