@@ -70,8 +70,8 @@ async function tryAnswers(answers: object, context: Context): Promise<Pick<Check
 /** Asks where the events go, and for what the first load fixes. A path is relative to the folder of the file. */
 async function askPlace(prompts: Prompts, folder: string) {
   const question = `Where the events go: ${placeUsage(TARGETS)}`;
-  const problem = (answer: string) => placeProblem(answer, folder);
-  const { target, place } = placeIn(await prompts.text(question, 'duckdb events.duckdb', problem));
+  const answer = await prompts.text(question, 'duckdb events.duckdb', (text) => placeProblem(text, folder));
+  const { target, place } = placeIn(answer);
   const zone = await prompts.text(
     'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
     '',

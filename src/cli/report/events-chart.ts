@@ -29,8 +29,7 @@ export function eventsSection({ events }: PlaceReport): Html {
   const series = seriesOf(events, days);
   const largestTotal = Math.max(...days.map((_, i) => series.reduce((sum, { values }) => sum + values[i], 0)));
   const step = stepOf(largestTotal);
-  // The quotient of a whole number of steps may be a little too large.
-  const steps = Math.max(1, Math.ceil(largestTotal / step - 1e-9));
+  const steps = Math.max(1, Math.ceil(largestTotal / step));
   const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
   const paths = barPaths(series, days.length, step * steps).map(
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,

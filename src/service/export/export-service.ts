@@ -27,10 +27,13 @@ export interface ExportBody {
 /** Why one request gave no data. `code` is its reason, of which a kind has several. */
 export interface NoData {
   /**
-   * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
-   * `wait`: nothing more is sent before the quota allows it. The others are final.
+   * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
+   * after a pause. `retry_or_split`: the same again, and after a few times a smaller export. `wait`: nothing more is
+   * sent before the quota allows it. `config`: the user must act. `gone`: older than the service exports; of profiles:
+   * it has no such export. `invalid`: the request, or a day that has not begun, is not accepted. `unsupported`: a body
+   * of another format, which another download would have as well.
    */
-  readonly kind: 'retry' | 'retry_or_split' | 'wait' | FinalNoDataKind;
+  readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
   readonly code: string;
   /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;
@@ -38,16 +41,9 @@ export interface NoData {
   readonly where?: FailurePosition | undefined;
 }
 
-/**
- * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `config`: the user must act.
- * `gone`: older than the service exports; of profiles: it has no such export. `invalid`: the request, or a day that has
- * not begun, is not accepted. `unsupported`: a body of another format, which another download would have as well.
- */
-type FinalNoDataKind = 'empty' | 'config' | 'gone' | 'invalid' | 'unsupported';
-
 /** Why all attempts at an export gave no data. `later`: the next run may succeed. `too_large`: a smaller export may. */
 export interface NoDownload extends Omit<NoData, 'kind'> {
-  readonly kind: 'later' | 'too_large' | FinalNoDataKind;
+  readonly kind: 'later' | 'too_large' | Exclude<NoData['kind'], 'retry' | 'retry_or_split' | 'wait'>;
 }
 
 export type ExportAnswer = (ExportBody | NoData) & {
