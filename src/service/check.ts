@@ -37,18 +37,18 @@ const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
  * defect of this program.
  */
 export async function checkService(
-  service: Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>,
+  config: Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>,
   { clock, logger, env, signal }: Omit<Runtime, 'random'>,
 ): Promise<CheckVerdict> {
-  const { host } = new URL(service.baseUrl);
-  const client = new ExportClient({ ...service, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
+  const { host } = new URL(config.baseUrl);
+  const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   let quotaReport = NO_QUOTA_REPORT;
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? noDataInBody(answer.bytes, host) : answer;
     });
-  const verdict = (noData: NoData | undefined) => verdictOn(noData, service, quotaReport, clock.now());
+  const verdict = (noData: NoData | undefined) => verdictOn(noData, { ...config, host }, quotaReport, clock.now());
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
@@ -106,11 +106,10 @@ async function noDataInBody(bytes: ExportBody['bytes'], host: string): Promise<N
 /** What an answer without data says, or an export of events. It came at `now` (ms since 1970). */
 function verdictOn(
   noData: NoData | undefined,
-  { baseUrl, serviceId }: Pick<SourceConfig, 'baseUrl' | 'serviceId'>,
+  { host, serviceId }: { readonly host: string; readonly serviceId: string },
   quotaReport: QuotaReport,
   now: number,
 ): CheckVerdict {
-  const { host } = new URL(baseUrl);
   const verdict = (kind: CheckVerdict['kind'], message: string) => {
     return { kind, code: noData?.code ?? 'ok', message, quotaReport };
   };

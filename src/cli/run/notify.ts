@@ -77,7 +77,9 @@ async function post(
   const headers = { 'content-type': 'application/json' };
   const request = { method: 'POST' as const, path: `${url.pathname}${url.search}`, headers, body };
   try {
-    const answer = await withinTime(timeoutMs, { clock, signal }, (timeLimit) => transport.send(request, timeLimit));
+    const answer = await withinTime(timeoutMs, { clock, signal }, (timedSignal) =>
+      transport.send(request, timedSignal),
+    );
     answer.close();
     return answer.status >= 200 && answer.status < 300 ? undefined : `${url.host} answered ${answer.status}`;
   } catch (error) {

@@ -17,8 +17,8 @@ export function downloadHeader(
   request: EventRequest,
   { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
 ): Promise<readonly string[]> {
-  const exporting = withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timeLimit) =>
-    service.export(request, timeLimit, async (answer) => {
+  const exporting = withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+    service.export(request, timedSignal, async (answer) => {
       if (answer.kind === 'data') return readHeader(answer.bytes, { needsLineEnd: true });
       throw transientError(sentenceOf(answer.clause));
     }),

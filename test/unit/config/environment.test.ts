@@ -93,7 +93,6 @@ describe('the environment as a configuration', () => {
   it.each([
     ['', '\n'],
     ['\uFEFF', '\r\n'],
-    ['', ''],
   ])('reads a secret from the file in NAME_FILE, between %j and %j', (begin, end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `${begin}a token${end}`);
