@@ -16,7 +16,7 @@ export const duckdb: StatefulTarget = {
       return false;
     }
   },
-  open: async (options) => (await import('./duckdb/sink.ts')).openDuckDbSink(options),
+  open: async (options) => (await import('./duckdb/duckdb-sink.ts')).openDuckDbSink(options),
   maintenance: async (options) => (await import('./duckdb/file-maintenance.ts')).maintenanceOfFile(options),
   people: async (options) => (await import('./duckdb/file-people.ts')).peopleInFile(options),
 };

@@ -28,8 +28,8 @@ import {
 
 const FORMAT_VERSION = 3;
 const STATE_TABLE = '_dfinery_state';
-/** The names that the program gives to tables and views of every file. */
-const TABLES_AND_VIEWS: readonly string[] = [
+/** The tables and views that the program makes in every file. */
+const PROGRAM_TABLES: readonly string[] = [
   EVENTS.name,
   STATE_TABLE,
   ...RECORD_TABLES.map(({ name }) => name),
@@ -111,7 +111,7 @@ async function namesInFile(engine: Engine): Promise<ReadonlySet<string>> {
 /** True for a file that was loaded, false for one without tables of these names. Throws UserError for any other. */
 async function isLoaded(engine: Engine, names: ReadonlySet<string>): Promise<boolean> {
   const { file } = engine;
-  const presentNames = TABLES_AND_VIEWS.filter((name) => names.has(name));
+  const presentNames = PROGRAM_TABLES.filter((name) => names.has(name));
   if (presentNames.length === 0) return false;
   if (!names.has(STATE_TABLE))
     throw configError(`${file} has a table "${presentNames[0]}" that is not ours: give another file.`);
@@ -120,7 +120,7 @@ async function isLoaded(engine: Engine, names: ReadonlySet<string>): Promise<boo
     throw configError(
       `${file} has version ${v}, this program knows ${FORMAT_VERSION}: use the newer program, or load into another file.`,
     );
-  const missingNames = TABLES_AND_VIEWS.filter((name) => !names.has(name));
+  const missingNames = PROGRAM_TABLES.filter((name) => !names.has(name));
   if (missingNames.length === 0) return true;
   throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);
 }
@@ -134,7 +134,7 @@ export async function refuseForeignProfiles(engine: Engine, state: PlaceState | 
   );
 }
 
-/** All tables of a file, also those of other programs. `name`: for people, with its schema unless that is `main`. */
+/** All tables of a file, also those of other programs. `name`: for messages, with its schema unless that is `main`. */
 export async function tablesOfFile(engine: Engine) {
   const rows = await engine.rows(`
     SELECT schema_name AS schema, table_name AS name, list(column_name ORDER BY column_index) AS columns
@@ -152,7 +152,7 @@ export async function tablesOfFile(engine: Engine) {
 
 /** The names of the tables of a file that this program did not make. */
 export async function foreignTableNames(engine: Engine, state: PlaceState): Promise<string[]> {
-  const programNames = state.user_profiles ? [...TABLES_AND_VIEWS, USER_PROFILES.name] : TABLES_AND_VIEWS;
+  const programNames = state.user_profiles ? [...PROGRAM_TABLES, USER_PROFILES.name] : PROGRAM_TABLES;
   return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programNames.includes(name));
 }
 

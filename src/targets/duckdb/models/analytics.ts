@@ -118,24 +118,24 @@ function statementsOf({ name, grain, columns, parameters }: Model, select: strin
   ];
 }
 
-/** Values of an event or an item by their names in the relations: their column in the export, and its type. */
-type ModelValues = Readonly<Record<string, readonly [source: string, type: ColumnType]>>;
+/** Columns of a relation by their names there: the column of the export from which each comes, and its type. */
+type RelationColumns = Readonly<Record<string, readonly [source: string, type: ColumnType]>>;
 
-const COMMON_VALUES: ModelValues = {
+const COMMON_COLUMNS: RelationColumns = {
   person: [UNIFIED_ID, 'string'],
   log_id: [LOG_ID, 'string'],
   name: [EVENT_NAME, 'string'],
 };
-const EVENT_VALUES: ModelValues = {
-  ...COMMON_VALUES,
+const EVENT_COLUMNS: RelationColumns = {
+  ...COMMON_COLUMNS,
   order_id: ['df_order_id', 'string'],
   total_purchase_amount: ['df_total_purchase_amount', 'double'],
   discount: ['df_discount', 'double'],
   delivery_charge: ['df_delivery_charge', 'double'],
   payment_method: ['df_payment_method', 'string'],
 };
-const ITEM_VALUES: ModelValues = {
-  ...COMMON_VALUES,
+const ITEM_COLUMNS: RelationColumns = {
+  ...COMMON_COLUMNS,
   detail_log_id: [DETAIL_LOG_ID, 'string'],
   item_id: ['df_items_df_item_id', 'string'],
   item_name: ['df_items_df_item_name', 'string'],
@@ -162,8 +162,8 @@ function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): 
   const itemColumns = logColumns.map((column) => ({ ...column, name: column.itemName ?? column.name }));
   const eventName = columnValueSql(logColumns, EVENT_NAME, 'string', zone);
   const properties = filledPropertiesSql(logColumns);
-  const events = valuesSql(logColumns, EVENT_VALUES, zone);
-  const items = [...valuesSql(itemColumns, ITEM_VALUES, zone), ITEM_POSITION];
+  const events = columnsSql(logColumns, EVENT_COLUMNS, zone);
+  const items = [...columnsSql(itemColumns, ITEM_COLUMNS, zone), ITEM_POSITION];
   return new Map([
     ['events()', `(SELECT ${events.join(', ')} FROM main.event_logs)`],
     ['items()', `(SELECT ${items.join(', ')} FROM main.event_items)`],
@@ -171,11 +171,15 @@ function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): 
   ]);
 }
 
-/** SQL of the values of events, or of items, over a view with these columns; also of their time and day. */
-function valuesSql(columns: readonly StoredColumn[], values: ModelValues, zone: Zone | undefined): string[] {
+/** SQL of the columns of a relation over a view that has `columns`; also of time and day. */
+function columnsSql(
+  columns: readonly StoredColumn[],
+  relationColumns: RelationColumns,
+  zone: Zone | undefined,
+): string[] {
   const eventAt = occurredAtSql(columns, zone);
   return [
-    ...Object.entries(values).map(
+    ...Object.entries(relationColumns).map(
       ([name, [source, type]]) => `${columnValueSql(columns, source, type, zone)} AS ${name}`,
     ),
     `${eventAt} AS event_at`,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { DAY_MS } from '../../../base/clock.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import type { OpenPlace, Purpose } from '../format.ts';
@@ -10,13 +11,15 @@ import type { Action, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
 import { dayOfFile } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
-import { retentionConfiguration, retentionMsOf } from './retention.ts';
 import { partitionColumnsOf, schemaString } from './schema.ts';
 
 // The entry of a commit: all that it says of a change of one table.
 
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
+
+const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
+const DEFAULT_RETENTION_MS = DAY_MS;
 
 /** A change of one table, and what its log holds after it. */
 export interface TableChange extends Omit<PlaceChange, 'state'> {
@@ -64,6 +67,7 @@ function isReplaced(path: string, fileChanges: readonly FileChange[]): boolean {
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
 function tableActions(snapshot: Snapshot, state: TableState, purpose: Purpose, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
+  const retentionText = `interval ${Math.ceil(retentionMsOf(purpose, snapshot) / 1_000)} seconds`;
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),
@@ -72,10 +76,17 @@ function tableActions(snapshot: Snapshot, state: TableState, purpose: Purpose, t
     schemaString: schemaString(state, table),
     partitionColumns: partitionColumnsOf(table),
     createdTime: before?.createdTime ?? timestamp,
-    configuration: { ...before?.configuration, ...retentionConfiguration(retentionMsOf(purpose, snapshot)) },
+    configuration: { ...before?.configuration, [RETENTION_KEY]: retentionText },
   };
   if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
   const isUnchanged =
     before.schemaString === metaData.schemaString && isDeepStrictEqual(before.configuration, metaData.configuration);
   return isUnchanged ? [] : [{ metaData }];
+}
+
+/** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
+export function retentionMsOf(purpose: Purpose, { metaData }: Snapshot): number {
+  if (purpose.kind === 'load') return purpose.retentionMs;
+  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_KEY] ?? '')?.[1];
+  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
 }

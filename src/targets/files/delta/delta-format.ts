@@ -1,12 +1,11 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
 // it is a table `user_profiles`. A commit creates the next entry of the log of a table, which must not exist.
 //
-//   both tables     `delta-version.ts` is what they hold, `commit-to-tables.ts` changes them
-//   one table       `delta-table.ts` reads its log, and creates the next entry
-//   an entry        `commit-actions.ts` has all of it, `file-actions.ts` what it says of files, `delta-state.ts` of the
-//                   state, `schema.ts` of columns, `retention.ts` of the time that files stay which left the table
-//   other files     `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
-//   files of a log  `protocol/`
+//   both tables   `delta-version.ts` is what they hold, `commit-to-tables.ts` changes them
+//   one table     `delta-table.ts` reads its log, and creates the next entry
+//   an entry      `commit-actions.ts`; `file-actions.ts` of files, `delta-state.ts` of the state, `schema.ts` of columns
+//   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
+//   the log       `protocol/`
 
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';

@@ -3,11 +3,11 @@ import { transientError } from '../../../base/errors.ts';
 import { looksTemporary } from '../../../fs/atomic-file.ts';
 import { type IsErased, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
+import { retentionMsOf } from './commit-actions.ts';
 import { type DeltaTable, followLog, listDataFiles } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
-import { retentionMsOf } from './retention.ts';
 
 // Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
 

@@ -1,5 +1,5 @@
 // This folder: the target `duckdb`: one file with the tables `events` and `user_profiles`, tables beside them, and
-// views. `sink.ts` loads it: it opens the file, and stores each batch in one transaction. `row-tables.ts` has the
+// views. `duckdb-sink.ts` loads it: it opens the file, and stores each batch in one transaction. `row-tables.ts` has the
 // tables of rows, `file-state.ts` and `record-tables.ts` those of the state, `event-views.ts` the views of events.
 // `file-maintenance.ts` verifies, reports and prunes, `file-people.ts` finds and purges people, `file-copy.ts` writes
 // the file anew, `models/` makes analytical views.
