@@ -126,7 +126,7 @@ function receiptsAfter(
     const isChanged = rows_stored !== before.rows_stored || widenedDays.has(before.day);
     const changed_at = isChanged ? changedAt : before.changed_at;
     const newReceipt = receiptsOfUnchanged.get(before.day);
-    // The receipt of a download whose rows are there counts if the day is over now, or if its span is another one.
+    // A receipt of rows that are there is renewed if the day is over now, or if its span is another one.
     const isRenewed =
       newReceipt !== undefined && (newReceipt.is_over !== before.is_over || newReceipt.to_date !== before.to_date);
     return { ...(isRenewed ? newReceipt : before), rows_stored, changed_at };
