@@ -1,13 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import { destination } from '../../../src/airbyte/destination/destination.ts';
 import type { Clock } from '../../../src/base/clock.ts';
 import { type InProcess, InputFiles, type Json, type Output, runInProcess } from '../airbyte/connector.ts';
 import { LeapingClock } from '../clock.ts';
+import { newFolder } from '../new-folder.ts';
 
 export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };
 
@@ -72,18 +72,14 @@ function idIn(body: string): string | undefined {
   }
 }
 
-/** Folders of a test, removed by `close`. */
+/** The folders of a test. */
 class Folders {
-  readonly root = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
+  readonly root = newFolder();
   readonly ledger = join(this.root, 'ledger');
 
   ledgerLines(): Json[] {
     const lines = readFileSync(join(this.ledger, 'ledger.jsonl'), 'utf8').split('\n');
     return lines.filter((line) => line !== '').map((line): Json => JSON.parse(line));
-  }
-
-  close(): void {
-    rmSync(this.root, { recursive: true, force: true });
   }
 }
 
@@ -113,7 +109,6 @@ export function setUpDeletions(settings: Json = {}): DeletionSetup {
   });
   afterEach(async () => {
     await setup.server?.close();
-    setup.folders?.close();
     setup.files?.close();
   });
   setup.config = (more = {}) => ({

@@ -296,7 +296,6 @@ describe('a plan', () => {
     ['nobody', [], /exactly one of --id, --file/],
     ['two lists', ['--id', 'a', '--file', 'b'], /exactly one of --id, --file/],
     ['a proof to execute', ['--proof', 'a', '--execute', '--confirm', 'abc'], /--execute does not go with --proof\./],
-    ['a confirmation without execution', ['--id', 'a', '--confirm', 'x'], /go together/],
     ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head does not go with --id\./],
     ['a mapping without IDs', ['--suppressed', '--mapping', 'm'], /--mapping does not go with --suppressed/],
     ['a long reason', ['--id', 'a', '--reason', 'x'.repeat(4_001)], /wanted a text of at most 4000 characters/],
