@@ -97,11 +97,8 @@ function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
 }
 
 /** Whom the ledger knows as deleted, or that there is no ledger. */
-function memorySentence(
-  idsDoneBefore: ReadonlySet<ListedId>,
-  ledger: Ledger,
-  { settings, requestsAgain }: ErasureOptions,
-): string | undefined {
+function memorySentence(idsDoneBefore: ReadonlySet<ListedId>, ledger: Ledger, options: ErasureOptions) {
+  const { settings, requestsAgain } = options;
   if (!ledger.isKept)
     return 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.';
   if (idsDoneBefore.size === 0) return undefined;

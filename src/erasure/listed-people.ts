@@ -98,6 +98,7 @@ export async function findListedPeople(
       ? {}
       : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, runtime);
 
+  // 4. All ways together.
   const usedWays = [
     ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
     ...(profiles === undefined ? [] : ['the profiles of the service']),

@@ -44,7 +44,7 @@ export class ColumnKeys {
    * Warns of rows that are not searched, since their key is not that of the query. `has…Ids`: what is looked up. Throws
    * a configuration failure if no hash is under the key of the query: no plain id finds them.
    */
-  check(placeName: string, ids: { readonly hasPlainIds: boolean; readonly hasHashedIds: boolean }): string[] {
+  otherKeyWarnings(placeName: string, ids: { hasPlainIds: boolean; hasHashedIds: boolean }): string[] {
     if (ids.hasPlainIds && this.#keyChecks.length > 0 && this.matchingKey === undefined) {
       throw configError(
         `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +

@@ -112,7 +112,7 @@ async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace,
 /** The rows that meet a condition, by the ids in their cells. Placeholders are left out: they name nobody. */
 async function groupRows({ engine, relation, externalColumn, unifiedColumn }: SearchedTable, conditionSql: string) {
   const groups = await engine.rows(`
-    SELECT ${externalColumn.cellsSql} AS external_ids, ${unifiedColumn.cellsSql} AS unified_ids, count(*) AS row_count
+    SELECT ${externalColumn.cellListSql} AS external_ids, ${unifiedColumn.cellListSql} AS unified_ids, count(*) AS row_count
     FROM ${relation}
     WHERE ${conditionSql}
     GROUP BY ALL`);

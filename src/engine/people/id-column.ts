@@ -48,7 +48,7 @@ export class IdColumn {
   /** SQL of each of its cells in a row, NULL if it is absent. */
   readonly cellSqls: readonly string[];
   /** SQL of the list of these cells. */
-  readonly cellsSql: string;
+  readonly cellListSql: string;
   readonly keys: ColumnKeys;
   readonly #table: TableRows;
   readonly #kind: IdKind;
@@ -65,13 +65,13 @@ export class IdColumn {
       codecOf(column.type, zone).textSql(identifier(column.name)),
       rescuedTextSql(column),
     ]);
-    this.cellsSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
+    this.cellListSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
     this.keys = new ColumnKeys(columns[0]?.source ?? '', state, queryKey);
     this.#table = table;
     this.#kind = kind;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
-    this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellsSql}) AS cell FROM ${relation})`;
+    this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellListSql}) AS cell FROM ${relation})`;
   }
 
   /**
@@ -84,7 +84,7 @@ export class IdColumn {
     // An external id is plain, whatever it looks like.
     const isHashed = ({ id }: SoughtId) => this.#kind === 'unified' && isHash(id);
     const [hasHashedIds, hasPlainIds] = [soughtIds.some(isHashed), !soughtIds.every(isHashed)];
-    const warnings = this.keys.check(placeName, { hasPlainIds, hasHashedIds });
+    const warnings = this.keys.otherKeyWarnings(placeName, { hasPlainIds, hasHashedIds });
     const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
     // A condition without a look-up needs no scan of the rows.
     if (ids.length === 0) return { conditionSql: 'false', warnings, queryIdsOf: () => [] };

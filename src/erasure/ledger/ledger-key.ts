@@ -25,7 +25,7 @@ function derived(secret: Secret, purpose: string): HashKey {
 
 export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
 
-export const keyedLedger = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
+export const ledgerFile = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
   path,
   keyFileName: 'ledger.key',
   configuredKey,
@@ -44,5 +44,5 @@ export interface LedgerSource {
 export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerSource {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, keys: ledgerKeysOf(keyForReading(keyedLedger(path, configuredKey))) };
+  return { path, keys: ledgerKeysOf(keyForReading(ledgerFile(path, configuredKey))) };
 }
