@@ -42,8 +42,8 @@ export const defineCommand = <A extends OptionTable = NoOptions, O extends Optio
   definition: Command<A, O>,
 ): Command => definition;
 
-export type OptionTable = Readonly<Record<string, Option<unknown>>>;
 type NoOptions = Readonly<Record<never, never>>;
+export type OptionTable = Readonly<Record<string, Option<unknown>>>;
 export type OptionValues<O extends OptionTable> = { readonly [N in keyof O]: O[N] extends Option<infer T> ? T : never };
 
 /** An option, or an argument. */

@@ -58,9 +58,8 @@ export async function withPeopleSearch<T>(
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
   const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
-  const waits = { maxWaitMs: MAX_QUOTA_WAIT_MS };
   const profileService = asksProfiles
-    ? openExportClient(requireKeys(config, ...EXPORT_KEYS), context, waits)
+    ? openExportClient(requireKeys(config, ...EXPORT_KEYS), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
     : undefined;
   try {
     return await work({

@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { nextTurn } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { decompressed } from './body.ts';
+import { type ByteStream, decompressed } from './body.ts';
 import { BodyMismatch, ConnectionClosed } from './failures.ts';
 import type { WaitLimit } from './time-limit.ts';
 
@@ -33,12 +33,12 @@ export class HttpAnswer {
   }
 
   /** The decompressed bytes. Throws what the network threw, `TimeLimitReached`, `BodyMismatch`, or the caller's reason. */
-  async *bytes(waitLimit?: WaitLimit): AsyncGenerator<Uint8Array, void, undefined> {
+  async *bytes(waitLimit?: WaitLimit): ByteStream {
     yield* decompressed(this.#received(waitLimit), this.headers);
   }
 
   /** The bytes as sent. Throws unless they end where the body is whole. */
-  async *#received(waitLimit: WaitLimit | undefined): AsyncGenerator<Uint8Array, void, undefined> {
+  async *#received(waitLimit: WaitLimit | undefined): ByteStream {
     const stream = this.#stream;
     const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
     const next = () => (waitLimit === undefined ? chunks.next() : waitLimit.waitFor(chunks.next()));

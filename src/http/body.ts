@@ -4,10 +4,10 @@ import { createGunzip } from 'node:zlib';
 import { codeOf, messageOf } from '../base/errors.ts';
 import { BodyMismatch } from './failures.ts';
 
-type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
+export type ByteStream = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** The bytes of a body before its compression. Throws BodyMismatch for a compression that was not requested. */
-export function decompressed(bytes: Bytes, headers: IncomingHttpHeaders): Bytes {
+export function decompressed(bytes: ByteStream, headers: IncomingHttpHeaders): ByteStream {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return bytes;
   if (coding === 'gzip' || coding === 'x-gzip') return gunzip(bytes);
@@ -27,7 +27,7 @@ const shown = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name 
 const GUNZIP_CHUNK_BYTES = 64 * 1024;
 
 /** Decodes gzip of one or several members, or no byte. Throws BodyMismatch unless it ends with a valid trailer. */
-async function* gunzip(compressed: Bytes): Bytes {
+async function* gunzip(compressed: ByteStream): ByteStream {
   const decoder = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
   let isEmpty = true;
   const observed = async function* () {

@@ -20,7 +20,7 @@ export function readQuotaReport(headers: IncomingHttpHeaders, now: number): Quot
   return {
     remaining: firstSpelling(headers, 'remaining', readCount),
     resetAt: firstSpelling(headers, 'reset', (text) => ifAfter(now, readReset(text))),
-    retryAt: ifAfter(now, readRetryAfter(headers['retry-after'], now)),
+    retryAt: ifAfter(now, readRetryAfter(headers['retry-after'] ?? '', now)),
   };
 }
 
@@ -36,11 +36,8 @@ function readReset(text: string): number | undefined {
   return Math.round(number < FIRST_MS ? number * 1_000 : number);
 }
 
-function readRetryAfter(text: string | undefined, now: number): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^\d{1,9}$/.test(text.trim())) return now + Number(text) * 1_000;
-  return Date.parse(text);
-}
+const readRetryAfter = (text: string, now: number): number =>
+  /^\d{1,9}$/.test(text.trim()) ? now + Number(text) * 1_000 : Date.parse(text);
 
 const ifAfter = (now: number, at: number | undefined): number | undefined =>
   at !== undefined && at > now ? at : undefined;

@@ -9,7 +9,7 @@ import { UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { HttpAnswer } from '../../http/answer.ts';
-import { checkCharset, firstBytes } from '../../http/body.ts';
+import { type ByteStream, checkCharset, firstBytes } from '../../http/body.ts';
 import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
@@ -135,7 +135,7 @@ export class ExportClient implements ExportService {
   }
 
   /** The bytes of a body, whose errors become an InterruptedExport. */
-  async *#csvBytes(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+  async *#csvBytes(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): ByteStream {
     try {
       yield* bytes;
     } catch (error) {

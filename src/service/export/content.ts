@@ -1,5 +1,6 @@
 import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
+import type { ByteStream } from '../../http/body.ts';
 import type { BodyContent, ExportTraits } from './outcomes.ts';
 
 /** The content that the first bytes show; undefined while there are too few of them. `isAll`: no more will come. */
@@ -46,10 +47,10 @@ export function redirectOrigin(location: string | undefined, base: string): stri
 /** Leading white space, and a first line that may be JSON, are read no further than this many bytes. */
 const MAX_START_BYTES = 64 * 1024;
 
-type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
-
 /** Reads a body until its first bytes show what it is; `bytes` is the whole body. Throws what the body throws. */
-export async function peekBody(body: Bytes): Promise<{ readonly content: BodyContent; readonly bytes: Bytes }> {
+export async function peekBody(
+  body: ByteStream,
+): Promise<{ readonly content: BodyContent; readonly bytes: ByteStream }> {
   let start: Uint8Array = new Uint8Array(0);
   let content: BodyContent | undefined;
   while (content === undefined && start.length < MAX_START_BYTES) {
@@ -60,7 +61,7 @@ export async function peekBody(body: Bytes): Promise<{ readonly content: BodyCon
   return { content: content ?? 'other', bytes: rejoined(start, body) };
 }
 
-async function* rejoined(start: Uint8Array, rest: Bytes): Bytes {
+async function* rejoined(start: Uint8Array, rest: ByteStream): ByteStream {
   try {
     if (start.length > 0) yield start;
     yield* rest;
