@@ -1,10 +1,10 @@
 // This folder: sessions of DuckDB. This file opens a database file, which `database-file.ts` makes and claims.
 // `engine.ts` runs statements and transactions, and `engine-errors.ts` says what DuckDB's errors mean.
-// `keep-byte-order-marks.ts` mends how its client reads texts.
 
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
@@ -13,7 +13,10 @@ import { holdPrivateUmask } from '../../fs/permissions.ts';
 import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions, KEEP_ROW_GROUPS } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';
-import './keep-byte-order-marks.ts';
+
+// DuckDB's client drops a U+FEFF at the beginning of every text that it reads (1.5.6): names and ids would be others.
+const wholeTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
+textDecoder.decode = wholeTextDecoder.decode.bind(wholeTextDecoder);
 
 const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */
