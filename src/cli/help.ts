@@ -1,6 +1,6 @@
 import type { Argv } from 'yargs';
 import { type ConfigKey, variableFormOf } from '../config/environment.ts';
-import { GLOBAL_OPTIONS, type OptionTable, optionName } from './command.ts';
+import { GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, type NamedCommand, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
@@ -15,7 +15,6 @@ export async function programHelp(columns: number): Promise<string[]> {
   const parser = helpParser(columns).usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
   for (const [name, { usage, summary }] of Object.entries(COMMANDS)) parser.command(`${name} ${usage}`.trim(), summary);
   parser.command('help config', 'List the variables with their meaning');
-  parser.command('completion', 'Print a script that completes commands');
   return await linesOfHelp(parser, {});
 }
 
@@ -34,17 +33,6 @@ export async function commandHelp(
 
 const linesOfHelp = async (parser: Argv, options: OptionTable = {}): Promise<string[]> =>
   (await declareOptions(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
-
-/** What may stand in place of the last of these words; empty where a shell knows better. */
-export async function completionsOf(words: readonly string[]): Promise<readonly string[]> {
-  const [name, ...otherWords] = words.slice(0, -1);
-  if (name === undefined) return [...Object.keys(COMMANDS), 'help', 'completion'];
-  if (name === 'help') return ['config', ...Object.keys(COMMANDS)];
-  if (!Object.hasOwn(COMMANDS, name)) return [];
-  const { targets = [], options } = (await COMMANDS[name].load()).command;
-  if (words.at(-1)?.startsWith('-')) return Object.keys({ ...options, ...GLOBAL_OPTIONS }).map(optionName);
-  return otherWords.length === 0 ? targets.map((target) => target.name) : [];
-}
 
 const INTRODUCTION =
   'Each key of dfinery.json is also a variable, which wins over the file. Lists are names with commas, or JSON. A ' +

@@ -9,14 +9,11 @@ import { printable } from '../base/text.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
-import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
+import { type CommandLine, parseCommandLine } from './command-line.ts';
 import { contextOf, type System } from './context.ts';
 import { failureOf } from './failure.ts';
-import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
+import { commandHelp, configHelp, programHelp } from './help.ts';
 import { printableTerminal, terminalLog } from './terminal/terminal.ts';
-
-/** The option with which the script of `completion` asks. */
-const COMPLETION = '--get-yargs-completions';
 
 const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
 
@@ -34,12 +31,7 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     return EXIT.done;
   };
   const [first, ...others] = argv;
-  if (first === COMPLETION) return print(await completionsOf(others.slice(1)));
   if (first === 'help' && others[0] === 'config') return print(configHelp(columns));
-  if (first === 'completion') {
-    newParser().showCompletionScript();
-    return EXIT.done;
-  }
   const words = first === 'help' ? [...others, '--help'] : first === 'version' ? ['--version'] : argv;
   const commandLine = await parseCommandLine(words);
   const { command, problem, values } = commandLine;

@@ -108,22 +108,6 @@ it('help shows the options of a command first, and the places that it takes', as
   expect((await run('sync --help')).stdout).toMatch(/--dry-run.*Options of all commands:.*--config.*arrow -\./s);
 });
 
-it.each([
-  [['sy'], 'sync'],
-  [['help', ''], 'config'],
-  [['verify', ''], 'duckdb parquet delta'],
-  [['sync', ''], 'duckdb parquet delta arrow'],
-  [['sync', 'duckdb', ''], ''],
-  [['status', '-'], '--config --json --quiet --verbose --log-level --log-format --help --version'],
-])('a shell completes %j', async (words, expected) => {
-  const { stdout } = await runHere(['--get-yargs-completions', 'dfinery-elt', ...words]);
-  const offered = stdout.split('\n').filter(Boolean);
-  const last = words.at(-1) ?? '';
-  const shown = offered.filter((word) => word.startsWith(last));
-  if (words[0] === 'help') expect(offered).toContain(expected);
-  else expect(shown.join(' ')).toBe(expected);
-});
-
 it('simulate ends at once if it was stopped while it began', async () => {
   const { code } = await runHere(['simulate', '--port', '0'], { signal: AbortSignal.abort() });
   expect(code).toBe(0);
