@@ -57,8 +57,7 @@ const NO_WAY =
 /** The people of a list, as they were found before anything is changed. */
 export interface ListedPeople {
   /** Asks a place for their rows. An id whose rows name nobody has no unified id, and is looked up itself. */
-  readonly query: PeopleQuery;
-  readonly unifiedIdsById: UnifiedIdsById;
+  readonly query: PeopleQuery & { readonly unifiedIdsById: UnifiedIdsById };
   /** Those that no way found. */
   readonly missedIds: readonly ListedId[];
   /** Number of ids with a profile at the service; null if it was not asked. */
@@ -114,7 +113,6 @@ export async function findListedPeople(
   for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
     query: { ...query, unifiedIdsById },
-    unifiedIdsById,
     missedIds,
     profiledIdCount: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),

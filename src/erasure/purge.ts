@@ -229,7 +229,7 @@ export function purgeGuardProblem(plan: PurgePlan, peopleInPlaces = peopleOf(pla
 function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan, peopleInPlaces = peopleOf(places)): UnifiedIds {
   // Last those of rows: a place knows under which key its form is a hash.
   const unifiedIds = new Map<string, string | undefined>([
-    ...[...listedPeople.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
+    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
     ...peopleInPlaces.flatMap((people) => [...people.unifiedIds]),
   ]);
   for (const unifiedId of unifiedIds.keys()) {

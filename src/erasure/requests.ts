@@ -88,11 +88,10 @@ class Sender {
     const { signal, clock, limits } = this.#options;
     // This iterator is not closed by a loop that is left: the next loop goes on with it.
     const queue = listedIds.values();
-    const hasDecided = () => this.#counts.done + this.#counts.rejected > 0;
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#cutOff.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
-      await this.#work(queue, hasDecided);
+      await this.#work(queue, () => this.#counts.done + this.#counts.rejected > 0);
       const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };

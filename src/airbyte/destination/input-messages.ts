@@ -19,9 +19,13 @@ export interface InputState {
   readonly type: 'STATE';
   /** Undefined for a state of all streams. */
   readonly stream: ConfiguredStream | undefined;
-  /** The text of the state object, unchanged. */
-  readonly text: string;
+  /** The text of the message, unchanged: up to the members of its state, and from there on. */
+  readonly head: string;
+  readonly tail: string;
 }
+
+/** A message up to the members of its state. Other members may stand before it, but no object and no list. */
+const STATE_HEAD = /^\s*\{(?:\s*"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[\w.+-]+)\s*,)*\s*"state"\s*:\s*\{/;
 
 /** Types of messages that the protocol has and a destination ignores. */
 const IGNORED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
@@ -60,13 +64,13 @@ function recordIn({ record }: JsonObject, line: number, streams: Streams): Input
   return { type: 'RECORD', stream, data: record.data, line };
 }
 
-function stateIn({ state }: JsonObject, messageText: string, line: number, streams: Streams): InputState {
-  const text = memberText(messageText, 'state');
-  if (!isObject(state) || text === undefined || Object.keys(state).length === 0)
-    throw lineError(line, 'is a STATE without content');
+function stateIn({ state }: JsonObject, text: string, line: number, streams: Streams): InputState {
+  const [head] = STATE_HEAD.exec(text) ?? [];
+  if (!isObject(state) || head === undefined || Object.keys(state).length === 0)
+    throw lineError(line, 'is a STATE without content at its usual place');
   const { stream_descriptor: descriptor } = isObject(state.stream) ? state.stream : {};
   const stream = isObject(descriptor) ? streamOf(descriptor.name, descriptor.namespace, line, streams) : undefined;
-  return { type: 'STATE', stream, text };
+  return { type: 'STATE', stream, head, tail: text.slice(head.length) };
 }
 
 function streamOf(name: unknown, namespace: unknown, line: number, streams: Streams): ConfiguredStream {
@@ -82,27 +86,3 @@ const lineError = (line: number, why: string) =>
   systemError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
     where: { row: line },
   });
-
-/**
- * The text of a member of an object in its text, which is known to be valid JSON. It is not parsed, so that numbers of
- * any size and any spelling can be passed on unchanged.
- */
-function memberText(text: string, name: string): string | undefined {
-  let depth = 0;
-  let key: string | undefined;
-  /** Undefined before the colon of a member. */
-  let valueStart: number | undefined;
-  for (const { 0: token, index } of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/g)) {
-    if (token === '{' || token === '[') depth++;
-    else if (token === ':' && depth === 1) valueStart = index + 1;
-    else if (token.startsWith('"') && depth === 1 && valueStart === undefined) key = token;
-    else if (token === '}' || token === ']' || token === ',') {
-      if (depth === 1 && valueStart !== undefined && key !== undefined && JSON.parse(key) === name) {
-        return text.slice(valueStart, index).trim();
-      }
-      if (depth === 1) valueStart = undefined;
-      if (token !== ',') depth--;
-    }
-  }
-  return undefined;
-}

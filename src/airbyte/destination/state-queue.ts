@@ -69,15 +69,14 @@ export class StateQueue {
     return true;
   }
 
-  /** Writes the text of a state unchanged, plus the counts of its rows that no earlier state has reported. */
-  #echo({ stream, text }: InputState): void {
+  /** Writes a state as it came, plus the counts of its rows that no earlier state has reported. */
+  #echo({ stream, head, tail }: InputState): void {
     const streams = stream === undefined ? [...this.#unreported.keys()] : [stream];
     const counts = streams.flatMap((reported) => this.#unreported.get(reported) ?? []);
     for (const reported of streams) this.#unreported.delete(reported);
     const recordCount = counts.reduce((sum, stats) => sum + stats.recordCount, 0);
     const rejectedRecordCount = counts.reduce((sum, stats) => sum + stats.rejectedRecordCount, 0);
-    const members = text.slice(0, text.lastIndexOf('}')).trimEnd();
-    const line = `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify({ recordCount, rejectedRecordCount })}}}`;
+    const line = `${head}"destinationStats":${JSON.stringify({ recordCount, rejectedRecordCount })},${tail}`;
     this.#lastWrite = this.#lastWrite.then(() => this.#writer.writeLine(line));
     // `drain` rejects all the same; this only keeps the rejection from being called unhandled.
     this.#lastWrite.catch(() => {});
