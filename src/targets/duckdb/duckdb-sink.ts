@@ -4,7 +4,8 @@
 // `file-maintenance.ts` verifies, reports and prunes, `file-people.ts` finds and purges people, `file-copy.ts` writes
 // the file anew, `models/` makes analytical views.
 
-import { accessSync, constants, existsSync } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
@@ -13,7 +14,7 @@ import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
-import { type DiskErrorContext, diskError } from '../../fs/disk-failure.ts';
+import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
@@ -32,7 +33,7 @@ import { alterTable, createTable, isAltered, rowsOfDaysSql, storeBatch } from '.
 export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   const file = options.address;
   checkLocalPath(file);
-  checkCanWrite(file);
+  await checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(undefined, options);
   const { state, removedDays } = await withEngine(file, 'read', options, (engine) => readStateForLoad(engine, options));
   warnOfRemovedDays(options.logger, removedDays);
@@ -40,21 +41,12 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
 }
 
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
-function checkCanWrite(file: string): void {
+async function checkCanWrite(file: string): Promise<void> {
+  const isThere = existsSync(file);
+  if (isThere) await withDiskErrors({ path: file }, access(file, constants.W_OK));
+  const subject = isThere ? `the folder of ${file}` : file;
   // DuckDB makes its write-ahead log beside the file. Behind a file, `/.` is an error for root, too.
-  const folder = `${dirname(realOrGivenPath(file))}/.`;
-  if (existsSync(file)) {
-    requireWriteAccess(file, { path: file });
-    requireWriteAccess(folder, { path: file, subject: `the folder of ${file}` });
-  } else requireWriteAccess(folder, { path: file });
-}
-
-function requireWriteAccess(path: string, context: DiskErrorContext): void {
-  try {
-    accessSync(path, constants.W_OK);
-  } catch (error) {
-    throw diskError(error, context);
-  }
+  await withDiskErrors({ path: file, subject }, access(`${dirname(realOrGivenPath(file))}/.`, constants.W_OK));
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */

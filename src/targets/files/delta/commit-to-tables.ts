@@ -2,15 +2,25 @@ import { transientError } from '../../../base/errors.ts';
 import { mapConcurrently } from '../../../storage/concurrently.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
-import type { PlaceChange } from '../place-version.ts';
+import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { stateActions } from './delta-state.ts';
-import { commitToTable } from './delta-table.ts';
-import type { DeltaTables, DeltaVersion } from './delta-version.ts';
+import { commitToTable, type DeltaTable } from './delta-table.ts';
 import { renewCheckpointIfDue } from './vacuum.ts';
 
+/** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
+
+export interface DeltaTables {
+  readonly events: DeltaTable;
+  /** Undefined for a load of days alone, which costs no request for it, and if the table is somebody else's. */
+  readonly user_profiles: DeltaTable | undefined;
+}
+
+export interface DeltaVersion extends PlaceVersion {
+  readonly tables: DeltaTables;
+}
 
 /**
  * Makes a change of a place. Stores all files, then creates the entry of each table that changes, events first, and its

@@ -1,7 +1,7 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
 // it is a table `user_profiles`. A commit creates the next entry of the log of a table, which must not exist.
 //
-//   both tables   `delta-version.ts` is what they hold, `commit-to-tables.ts` changes them
+//   both tables   this file reads them, `commit-to-tables.ts` changes them
 //   one table     `delta-table.ts` reads its log, and creates the next entry
 //   an entry      `commit-actions.ts`; `file-actions.ts` of files, `delta-state.ts` of the state, `schema.ts` of columns
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
@@ -11,13 +11,13 @@ import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
-import type { RunRecord } from '../../../table/place-state.ts';
-import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
+import { newTableState, type RunRecord } from '../../../table/place-state.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesFormat, OpenPlace } from '../format.ts';
-import { commitToTables } from './commit-to-tables.ts';
-import { type DeltaTable, followLog, readTable } from './delta-table.ts';
-import { type DeltaVersion, emptyVersion, tablesOf, versionOf } from './delta-version.ts';
-import { foreignPathsIn, hasDataFiles, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
+import { commitToTables, type DeltaTables, type DeltaVersion } from './commit-to-tables.ts';
+import { type DeltaTable, emptyTable, followLog, readTable } from './delta-table.ts';
+import { foreignPathsIn, pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
+import { isDataFile } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 import { committedAt, eraseHistory, removeExpiredFiles } from './vacuum.ts';
 
@@ -71,6 +71,36 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 };
 
+/** The version of a place without a log. */
+function emptyVersion({ purpose }: OpenPlace): DeltaVersion {
+  const readsProfiles = purpose.kind !== 'load' || purpose.loadsProfiles;
+  const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
+  return versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles });
+}
+
+const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
+
+function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
+  const { events, user_profiles: profiles } = tables;
+  const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
+  // Somebody may have removed the file of profiles.
+  const hasProfiles = profilesReceipt !== undefined && profilesReceipt.pruned !== true;
+  return {
+    isLoaded: events.state !== undefined || hasProfiles,
+    state: {
+      events: events.state ?? newTableState(EVENTS, profiles?.state?.timezone ?? null),
+      user_profiles: hasProfiles ? profiles?.state : undefined,
+      suppressionLength: events.state?.suppressionLength,
+      lastRun,
+    },
+    files: [...events.files, ...(profiles?.files ?? [])],
+    damagedFiles: [],
+    damageWarnings: [],
+    removedDays: events.removedDays,
+    tables,
+  };
+}
+
 /** Reads the latest version; gives `before` itself if all is as before. */
 async function readVersion(place: OpenPlace, before: DeltaVersion): Promise<DeltaVersion> {
   const { storage, purpose } = place;
@@ -96,7 +126,7 @@ async function readProfiles(place: OpenPlace, before: DeltaTable): Promise<Delta
     return await readTable(place, before);
   } catch (error) {
     if (purpose.kind === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
-    if (await hasDataFiles(storage, USER_PROFILES.name)) throw error;
+    if ((await pathsBesideLog(storage, USER_PROFILES.name)).some(isDataFile)) throw error;
     return undefined;
   }
 }

@@ -10,7 +10,7 @@ import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
 export async function refuseForeignFiles(storage: Storage, table: Table['name']): Promise<void> {
   if (await hasObjects(storage, logFolder(table))) return;
-  const paths = await pathsIn(storage, table);
+  const paths = await pathsBesideLog(storage, table);
   if (!paths.every(isOwnFile)) throw foreignFilesError(storage.address, table);
 }
 
@@ -34,16 +34,12 @@ export async function refuseLostLog(storage: Storage, lastRun: RunRecord | undef
 
 /** The paths of the files in the folders of all tables that this program did not write. */
 export async function foreignPathsIn(storage: Storage): Promise<string[]> {
-  const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(storage, name)));
+  const paths = await Promise.all(TABLES.map(({ name }) => pathsBesideLog(storage, name)));
   return paths.flat().filter((path) => !isOwnFile(path));
 }
 
-/** True if a table has data files of this program, with a log or without. */
-export const hasDataFiles = async (storage: Storage, table: Table['name']): Promise<boolean> =>
-  (await pathsIn(storage, table)).some(isDataFile);
-
 /** The paths of all files in the folder of a table but for its log. */
-async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]> {
+export async function pathsBesideLog(storage: Storage, table: Table['name']): Promise<string[]> {
   const paths = (await listAll(storage, table)).map(({ path }) => path);
   return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
 }

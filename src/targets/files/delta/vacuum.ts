@@ -22,12 +22,10 @@ const UNCOMMITTED_MS = HOUR_MS;
 export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
   const { table, version: logVersion } = snapshot;
   if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
-  try {
-    await renewCheckpoint(place, snapshot);
-  } catch (error) {
+  await renewCheckpoint(place, snapshot).catch((error) => {
     const message = `${place.storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
     place.options.logger.warn('delta.checkpoint', message, { version: logVersion, error: String(error) });
-  }
+  });
 }
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */

@@ -40,14 +40,11 @@ export interface Add {
 }
 
 /** A data file that is no longer part of the table; its bytes stay for readers of older versions. */
-export interface Remove {
-  readonly path: string;
+export interface Remove
+  extends Pick<Add, 'path' | 'tags'>,
+    Partial<Pick<Add, 'dataChange' | 'partitionValues' | 'size'>> {
   readonly deletionTimestamp?: number | null;
-  readonly dataChange?: boolean | null;
   readonly extendedFileMetadata?: boolean | null;
-  readonly partitionValues?: Readonly<Record<string, string | null>> | null;
-  readonly size?: number | null;
-  readonly tags?: Readonly<Record<string, string | null>> | null;
 }
 
 /** An action: one line of a log entry, or one row of a checkpoint. */
