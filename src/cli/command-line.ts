@@ -67,16 +67,19 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const isCommand = (word = '') => Object.hasOwn(COMMANDS, word);
   const { words: leadingWords } = await splitWords(argv, GLOBAL_OPTIONS);
   const takenWord = argv.find((word, i) => isCommand(word) && argv[i - 1]?.startsWith('-'));
-  const commandName = [leadingWords[0], argv[0], takenWord].find(isCommand);
+  const commandName = [leadingWords[0], argv[0]?.startsWith('-') ? takenWord : argv[0]].find(isCommand);
   const command =
     commandName === undefined ? undefined : { name: commandName, ...(await COMMANDS[commandName].load()).command };
 
   // 2. Split the line again, with the options of the command.
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const { options, words, problem: wordProblem } = await splitWords(argv, table);
-  const problems = [wordProblem, unknownOptionError(options, table)];
   const [firstWord, ...argumentWords] = words;
-  if (firstWord !== commandName) problems.push(unknownNameError('command', firstWord ?? '', Object.keys(COMMANDS)));
+  const commandProblem =
+    firstWord === commandName ? undefined : unknownNameError('command', firstWord ?? '', Object.keys(COMMANDS));
+  const optionProblem = unknownOptionError(options, table);
+  // Without a command its options are unknown, too. An unknown option may have taken the command for its word.
+  const problems = [wordProblem, ...(command ? [optionProblem, commandProblem] : [commandProblem, optionProblem])];
 
   // 3. Read the value of each argument and option.
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);

@@ -8,6 +8,7 @@ const run = (line: string, columns = 80) => runHere(line.split(' ').filter(Boole
 describe('the command line', () => {
   it.each([
     ['snyc duckdb x', 'there is no command "snyc": did you mean sync? See dfinery-elt --help.'],
+    ['snyc duckdb x --schema plan', 'there is no command "snyc": did you mean sync?'],
     ['t0ken', 'there is no such command: wanted demo, init, sync, load,'],
     ['sync duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
     ['sync t0ken x', 'there is no such target: wanted duckdb, parquet,'],
