@@ -147,7 +147,7 @@ export class IdColumn {
     return rows.map(({ cell }) => String(cell));
   }
 
-  /** These ids and those in cells that differ only in their spelling, as pairs. A hash is that of a usual spelling. */
+  /** These ids and those in cells that differ only in their spelling, or are the hash of a usual one, as pairs. */
   async similarIds(ids: readonly string[]): Promise<(readonly [id: string, similarId: string])[]> {
     if (ids.length === 0 || this.cellSqls.length === 0) return [];
     const { matchingKey } = this.keys;

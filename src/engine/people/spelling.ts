@@ -19,7 +19,7 @@ const foldedBy = (folds: typeof FOLDS, text: string): string => folds.reduce((fo
 /** A spelling that is equal for such ids. */
 export const foldedSpelling = (text: string): string => foldedBy(FOLDS, text);
 
-/** The texts that an id becomes if some differences are taken away; also its capitals. A hash can be compared alone. */
+/** Spellings under which an id may have been hashed: without some of these differences, and in capitals. */
 export function usualSpellings(id: string): string[] {
   const spellings = new Set([id, id.toUpperCase()]);
   for (const [, fold] of FOLDS) for (const spelling of [...spellings]) spellings.add(fold(spelling));
