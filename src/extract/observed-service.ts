@@ -78,10 +78,11 @@ export class ObservedService implements ExportService {
     this.hasExportedDay ||= plan.receipts.size > 0;
   }
 
-  learnFromScan({ eventNames, editedNames, hasFinalNewline }: ScanResult): void {
+  learnFromScan({ eventNames, editedNames, hasFinalNewline, rows, suppressed }: ScanResult): void {
     for (const name of eventNames) this.eventNames.add(name);
     this.markColumnsSeen(editedNames);
-    this.hasFinalNewline = hasFinalNewline;
+    // A header alone may have a line end where the last row has none.
+    if (rows + suppressed > 0) this.hasFinalNewline = hasFinalNewline;
     this.hasExportedDay = true;
   }
 

@@ -139,7 +139,8 @@ export class DayDownloader {
     const day = this.#day;
     const secondAnswer = await this.#export();
     if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
-    const rows = this.#storedRows;
+    // All rows of the day may have been removed since, those of erased people.
+    const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#storedRows;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), kind: 'empty', answer };

@@ -157,13 +157,15 @@ class Download<Output extends CheckedOutput> {
 
   /**
    * The body, or no data if its last line may be cut. It is whole if it ends as usual, or if another download had as
-   * many bytes. Rows may come in another order. Where rows may be added, it is whole if another one ended without a
-   * line end.
+   * many bytes. So is a header alone with a line end. Rows may come in another order. Where rows may be added, a body is
+   * whole if another one ended without a line end.
    */
   async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | NoData> {
     const { hasFinalNewline = true, mayGrow = false } = this.#options;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
-    if (body.scan.hasFinalNewline === hasFinalNewline || isConfirmed) return body;
+    const { scan } = body;
+    const isHeaderAlone = scan.hasFinalNewline && scan.rows + scan.suppressed === 0;
+    if (scan.hasFinalNewline === hasFinalNewline || isHeaderAlone || isConfirmed) return body;
     await body.output.discard?.();
     const isFirst = this.#cutLengths.size === 0;
     this.#cutLengths.add(body.bytes);

@@ -54,6 +54,14 @@ describe('the last line', () => {
     expect(fixture.requests.length).toBe(8);
   });
 
+  it('is not learnt from a header alone, which may have a line end where the last row has none', async () => {
+    const joined = body((csv) => (csv.trimEnd().includes('\n') ? csv.trimEnd() : csv));
+    await run({ rows: rows.filter(({ id }) => !id.includes('01-17')), fault: () => joined });
+    expect(fixture.target.state?.final_newline).toBe(false);
+    expect(fixture.requests.length).toBe(7);
+    expect(requestsOf('2026-01-17')).toBe(1);
+  });
+
   it('is accepted with another body of a day that is not over: it may have grown', async () => {
     const fault = onDay('2026-01-20', (nth) => body((csv) => (nth === 1 ? csv : without(1)(csv)).trimEnd()));
     await run({ fault });
@@ -148,6 +156,14 @@ describe('a day without rows', () => {
     await fixture.run({ ...SETTINGS, events: ['own_event'], eventsCondition: 'include' }, { fullRefresh: true });
     expect(fixture.target.days.get('2026-01-19')).toEqual([]);
     expect(fixture.events('day.empty_answer')).toHaveLength(5);
+  });
+
+  it('is empty if the place holds none of the rows that it had', async () => {
+    await run({ days: { empty: '404' } });
+    fixture.target.days.set('2026-01-19', []);
+    fixture.serve({ rows: rows.filter(({ id }) => !id.includes('01-19')) });
+    await fixture.run(SETTINGS);
+    expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ rows: 0, is_over: true });
   });
 
   it('is empty once the end day is known, although rows of the next day came with it before', async () => {
