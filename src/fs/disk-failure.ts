@@ -55,13 +55,8 @@ export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_
 export function diskError(error: unknown, context: DiskErrorContext): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  const {
-    path,
-    subject = path ?? 'a file that was written',
-    remedy = REMEDIES.get(code),
-    consequence,
-    isRead,
-  } = context;
+  const { path, consequence, isRead } = context;
+  const { subject = path ?? 'a file that was written', remedy = REMEDIES.get(code) } = context;
   const where = path === undefined ? {} : { file: path };
   const details = { cause: error, where, detail: messageOf(error) };
   const beginning = subject === path ? path : capitalized(subject);

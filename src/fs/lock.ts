@@ -52,22 +52,20 @@ export interface Lock {
  */
 export async function acquireLock(path: string, options: LockOptions): Promise<Lock> {
   const { waitMs, subject, clock } = options;
-  const where = { file: path };
+  const details = { where: { file: path } };
   const pauses = doublingPauses(waitMs, LOCK_PAUSES);
   const token = await retry({ ...options, pauses }, () => tryToAcquire(path));
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
-    throw transientError(`${capitalized(subject)} is in use${who}: try again when that run has ended.`, { where });
+    throw transientError(`${capitalized(subject)} is in use${who}: try again when that run has ended.`, details);
   }
   const isHeld = () => readOwner(path)?.token === token;
   const stopTouching = keepTouched(path, clock, isHeld);
   return {
     checkHeld() {
       if (isHeld()) return;
-      throw transientError(`Another run has taken over ${subject}: this one was silent for long. Run again.`, {
-        where,
-      });
+      throw transientError(`Another run has taken over ${subject}: this one was silent for long. Run again.`, details);
     },
     release() {
       stopTouching();

@@ -10,8 +10,8 @@ import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 
 /**
  * The path under which a file is replaced: for a link, the file that it leads to, if there is one. Undefined for a
- * device or a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a
- * DuckDB database are configuration failures. The database may be the place that was loaded.
+ * device or a pipe, which is written as it is. Throws the system's error, also for a folder. An address, a link of
+ * another user and a DuckDB database are configuration failures. The database may be the place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
   checkLocalPath(path);
@@ -24,7 +24,9 @@ export function replaceablePath(path: string): string | undefined {
   if (stat.isFile() && isDuckDbFile(path)) {
     throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
   }
-  return stat.isFile() || stat.isDirectory() ? realpathSync(path) : undefined;
+  // Else only the rename at the very end would find it.
+  if (stat.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
+  return stat.isFile() ? realpathSync(path) : undefined;
 }
 
 /** True for a file with the magic bytes of a DuckDB database, after its first checksum. */

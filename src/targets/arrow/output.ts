@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createWriteStream, statSync } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { abortable } from '../../base/abort.ts';
@@ -25,7 +25,9 @@ export async function withOutput(
     // A pipe opens once somebody reads it.
     return writeAndClose(output, abortable(once(output, 'open'), signal), write);
   }
-  const path = await unfinishedPathOf(file, clock.now());
+  // Killed runs left these. A younger one may be that of a run that waits for its first day.
+  await removeTemporaries(file, clock.now() - DAY_MS).catch(() => undefined);
+  const path = temporaryPathOf(file);
   try {
     const output = createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE_MODE });
     await writeAndClose(output, once(output, 'open'), write);
@@ -52,15 +54,4 @@ async function writeAndClose(
   } finally {
     output.destroy();
   }
-}
-
-/** The path of a file until it is complete. Removes those that killed runs left, once they are a day old. */
-async function unfinishedPathOf(file: string, now: number): Promise<string> {
-  // Without this check only the rename at the very end would find that a folder has this name.
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
-    throw Object.assign(new Error(`${file} is a folder`), { code: 'EISDIR' });
-  }
-  // A younger one may be that of a run that waits for its first day.
-  await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
-  return temporaryPathOf(file);
 }

@@ -12,7 +12,7 @@ import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
-import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
+import type { Maintenance, PlaceOptions, PruneResult } from '../contract.ts';
 import { checkExists, readFileState, readLoadedState, tablesOfFile, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { columnTypesInFile, rowsOfDaysSql } from './row-tables.ts';
@@ -32,22 +32,18 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
       return verifyTables(engine, await readLoadedState(engine));
     });
   },
-  report: () => withLoadedFile(options, 'read', countReport),
+  report: () =>
+    withLoadedFile(options, 'read', async (engine, state) => {
+      const { columns, timezone } = state.events;
+      const counts = await countForReport(engine, EVENTS.name, columns, zoneOf(timezone));
+      const sizeBytes = statSync(engine.file).size;
+      return { state, ...counts, sizeBytes, runs: await readRecords(engine, RUNS_TABLE) };
+    }),
   prune: (firstKeptDay, execute) =>
     withLoadedFile(options, execute ? 'write' : 'read', async (engine, state) =>
       execute ? pruneDays(engine, state, firstKeptDay) : prunableBefore(state.events.receipts, firstKeptDay),
     ),
 });
-
-async function countReport(engine: Engine, state: PlaceState): Promise<PlaceReport> {
-  const { columns, timezone } = state.events;
-  return {
-    state,
-    ...(await countForReport(engine, EVENTS.name, columns, zoneOf(timezone))),
-    sizeBytes: statSync(engine.file).size,
-    runs: await readRecords(engine, RUNS_TABLE),
-  };
-}
 
 async function pruneDays(engine: Engine, state: PlaceState, firstKeptDay: Day): Promise<PruneResult> {
   const { events } = state;
