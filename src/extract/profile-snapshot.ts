@@ -17,8 +17,8 @@ const MAX_AGE_MS = 20 * HOUR_MS;
 /** A snapshot with a smaller part of the rows of the one before is warned about. */
 const MIN_SNAPSHOT_PART = 0.5;
 
-/** What a place has stored of its snapshot. */
-type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
+/** What a place has stored of its snapshot; `rows_stored`: rows that it has now, without those of erased people. */
+type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'> & { readonly rows_stored: number };
 
 /** True if a place has no snapshot, an old one, or one with other columns that are dropped or hashed. */
 export function isSnapshotDue(
@@ -50,9 +50,9 @@ export async function loadSnapshot(
     const file = fileOfBody(answer);
     service.markColumnsSeen(file.editedNames);
     const rows = receivedRows(file);
-    const rowsBefore = lastSnapshot?.rows ?? 0;
-    if (rows === 0 && rowsBefore > 0) {
-      const stored = plainCount(rowsBefore, 'profile');
+    const { rows: rowsBefore, rows_stored: storedRows } = lastSnapshot ?? { rows: 0, rows_stored: 0 };
+    if (rows === 0 && storedRows > 0) {
+      const stored = plainCount(storedRows, 'profile');
       throw transientError(`The export of profiles has no row: the place keeps its ${stored}. Run again later.`);
     }
     if (rows < rowsBefore * MIN_SNAPSHOT_PART) {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/clock.ts';
 import type { UserError } from '../../../src/base/errors.ts';
+import type { Suppression } from '../../../src/cells/columns/scanner.ts';
 import { scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { Load } from '../../../src/targets/load.ts';
@@ -26,7 +27,7 @@ describe('the snapshot of user profiles', () => {
   afterEach(() => place.close());
 
   /** Opens the place as a sync does; returns the failure with which it would end. */
-  async function sync(answer: readonly Step[], settings = SETTINGS) {
+  async function sync(answer: readonly Step[], settings = SETTINGS, suppression?: Suppression) {
     const { url, requests } = await serve(() => answer);
     const { clock, logger, spoolDir } = place.options();
     const runtime = { clock, logger, spoolDir, signal: place.signal, random: () => 0 };
@@ -34,7 +35,7 @@ describe('the snapshot of user profiles', () => {
     const load = new Load({
       ...runtime,
       service: new ObservedService(service, settings, runtime),
-      scannerOptions: scannerOptionsOf(settings),
+      scannerOptions: scannerOptionsOf(settings, suppression),
     });
     const sink = await place.open({ loadsProfiles: true });
     try {
@@ -74,6 +75,12 @@ describe('the snapshot of user profiles', () => {
     expect(await sync(whole(200, 'df_unified_id,plan\nu1,gold\n'))).toMatchObject({ exit: 0, stored: 1 });
     expect(place.log.filter(({ event }) => event === 'profiles.fewer_rows')).toHaveLength(1);
     expect(await rows()).toEqual([{ u: 'u1', plan: 'gold' }]);
+  });
+
+  it('may have no row if the place holds none of the one before', async () => {
+    await sync(OK, SETTINGS, { has: () => true });
+    now += 20 * HOUR_MS;
+    expect(await sync(whole(200, 'df_unified_id,plan\n'))).toMatchObject({ exit: 0, stored: 0 });
   });
 
   it.each<[string, readonly Step[], number]>([
