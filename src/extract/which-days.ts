@@ -67,7 +67,7 @@ export function logNotes({ notes }: Plan, logger: Logger): void {
  *
  *   mode           reads
  *   named          every day from `--from` on
- *   refresh        every day from the start on that is still exported, but for pruned days
+ *   refresh        every day from the start on, and every stored one, that is still exported, but for pruned days
  *   sync           the days from the cursor on that are not complete; `lookback_days` before the first of them; and
  *                  the days that are read again
  */
@@ -84,7 +84,7 @@ export function planRun(input: PlanInput): Plan {
   const oldestDay = oldestExportedDay(now, settings.historyDays);
   const start = state?.start_date ?? initialStart(input, state, oldestDay);
   const plan = { settings, fingerprints, appends, state, receipts, start };
-  const basis = { ...plan, firstDay: laterOf(start, oldestDay), lastDay: lastDayOf(input), now };
+  const basis = { ...plan, oldestDay, firstDay: laterOf(start, oldestDay), lastDay: lastDayOf(input), now };
   if (from !== undefined) return { ...plan, ...namedDays(from, to, basis) };
   return { ...plan, ...(fullRefresh ? refreshDays(basis) : syncDays(basis)) };
 }
@@ -111,7 +111,8 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
 type ChosenDays = Pick<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
 interface PlanBasis extends Omit<Plan, keyof ChosenDays> {
-  /** The first day from the start on that is most likely still exported. */
+  /** The first day that is most likely still exported, and the first one from the start on. */
+  readonly oldestDay: Day;
   readonly firstDay: Day;
   /** The last day that may be read. */
   readonly lastDay: Day;
@@ -134,28 +135,29 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
 }
 
 function refreshDays(basis: PlanBasis): ChosenDays {
-  const { receipts, fingerprints, firstDay, lastDay } = basis;
+  const { receipts, fingerprints, oldestDay, firstDay, lastDay } = basis;
   const notes = startWarnings(basis);
-  const olderDays = [...receipts.keys()].filter((day) => day < firstDay).sort();
+  const olderDays = [...receipts.keys()].filter((day) => day < oldestDay).sort();
   for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
-    const message = `Days before ${firstDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
+    const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
     notes.push(note('warn', 'plan.older_days', message));
   }
-  const days = daysOf(firstDay, lastDay).filter((day) => receipts.get(day)?.pruned !== true);
+  // `--from` may have loaded days before the start.
+  const storedDays = [...receipts.keys()].filter((day) => day >= oldestDay && day <= lastDay);
+  const days = union(daysOf(firstDay, lastDay), storedDays).filter((day) => receipts.get(day)?.pruned !== true);
   return { mode: 'refresh', days, notes };
 }
 
 function syncDays(basis: PlanBasis): ChosenDays {
-  const { settings, receipts, appends, state, start, fingerprints, firstDay, lastDay, now } = basis;
+  const { settings, receipts, appends, state, start, fingerprints, oldestDay, firstDay, lastDay, now } = basis;
   const gaps = new Set(state?.gaps);
   // Only `--from` reads a day that was lost, or whose rows were removed.
-  const mayBeReadAgain = (day: Day) =>
-    day >= start && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
+  const mayBeReadAgain = (day: Day) => day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const daysWithOtherFilters = [...receipts.keys()].filter(
-    (day) => day >= firstDay && hasOtherSettings(receipts.get(day), fingerprints),
+    (day) => day >= oldestDay && hasOtherSettings(receipts.get(day), fingerprints),
   );
-  const suspectDays = emptyOrImplausibleDays(receipts, { now, appends });
+  const suspectDays = emptyOrImplausibleDays(receipts, { now, appends }).filter((day) => day >= start);
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
   const notes = [...startWarnings(basis), ...readAgainNotes(readAgain, basis)];
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));

@@ -208,6 +208,16 @@ describe('a full refresh', () => {
     expect(plan(prior).days).toEqual(['2026-01-11', '2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
+  it('reads stored days before the start, too, while they are exported, as does a sync with other filters', () => {
+    const old = { filters: 'a'.repeat(64) };
+    const stored = receipts('2025-12-15', '2026-01-18', { '2026-01-11': old });
+    const prior = { state: state({ start_date: '2026-01-15' }), receipts: stored };
+    const { days, notes } = plan(prior, {}, refresh);
+    expect(days).toEqual(daysOf('2025-12-21', '2026-01-20'));
+    expect(notes[0].message).toContain('before 2025-12-21 can no longer be exported: 2025-12-15 to 2025-12-20 stay');
+    expect(plan(prior).days).toEqual(['2026-01-11', '2026-01-18', '2026-01-19', '2026-01-20']);
+  });
+
   it('leaves out days whose rows were removed', () => {
     const { days } = plan(loaded({ '2026-01-12': { rows: 0, pruned: true } }), {}, refresh);
     expect(days).toEqual(daysOf('2026-01-10', '2026-01-20').filter((day) => day !== '2026-01-12'));
