@@ -231,9 +231,10 @@ describe('a proof', () => {
     await ledger.begin({ ids: 1, places: [], requests: true });
     // The run lost a race for a bucket after its first count, and counted anew.
     await ledger.writeAll([purgeOf(ledger, 'a', 4), purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
+    // The end of a purge ends none of another place.
+    await ledger.write({ kind: 'purge', id: ledger.keys.ids.hashOf('a'), place: 'delta /y', rows: 2 });
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
     await answer(ledger, { a: 'done', b: 'rejected' });
-    await ledger.write({ kind: 'purge', id: ledger.keys.ids.hashOf('a'), place: 'delta /y', rows: 2 });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
     expect(proof.ids).toMatchObject([
       {
