@@ -76,7 +76,7 @@ function linesOf(status: Status): string[] {
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     daysLeft !== null && daysLeft < 0 && 'The service no longer exports that day',
     daysLeft !== null && daysLeft >= 0 && `Days until the service drops that day: ${daysLeft}`,
-    daysText('Not over yet, read again', status.open_days),
+    daysText('Loaded before they were over', status.open_days),
     daysText('Lost at the service', status.gaps),
     daysText('Removed from the place', status.pruned_days),
     daysText('Loaded with other filters or columns', status.other_filters_days),
