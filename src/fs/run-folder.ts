@@ -76,18 +76,13 @@ export class RunFolder {
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
-/** The folders of runs that a sweep has left. */
-interface LeftFolders {
-  readonly liveFolders: readonly string[];
-  /** Those of dead runs that could not be removed. */
-  readonly stuckFolders: readonly string[];
-  /** Those of other users, or open to them: their links could lead a removal elsewhere. */
-  readonly foreignFolders: readonly string[];
-}
-
-/** Removes the folders that dead runs of this user left under a spool directory; they hold only copies. */
-export async function sweepRunFolders(root: string): Promise<LeftFolders> {
-  const [liveFolders, stuckFolders, foreignFolders]: [string[], string[], string[]] = [[], [], []];
+/** Removes the folders that dead runs of this user left under a spool directory; they hold only copies. Returns the rest. */
+export async function sweepRunFolders(root: string) {
+  const liveFolders: string[] = [];
+  // Those of dead runs that could not be removed.
+  const stuckFolders: string[] = [];
+  // Those of other users, or open to them: their links could lead a removal elsewhere.
+  const foreignFolders: string[] = [];
   for (const name of await namesIn(root)) {
     const folder = join(root, name);
     const stat = RUN_FOLDER.test(name) ? lstatSync(folder, { throwIfNoEntry: false }) : undefined;
