@@ -44,7 +44,7 @@ export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_o
 }
 
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
-export const hasOtherSettings = (
+export const hasOtherFilters = (
   receipt: Pick<ReceiptSummary, 'filters'> | undefined,
   { filters }: Pick<SettingsFingerprints, 'filters'>,
 ): boolean => receipt?.filters !== undefined && receipt.filters !== filters;

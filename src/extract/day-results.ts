@@ -1,7 +1,7 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import { type CheckedDay, hasOtherSettings, type Receipt, type ReceiptSummary } from './checked-day.ts';
+import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import type { DayResult, EmptyDay, FailedDay } from './download/day-download.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -62,7 +62,7 @@ export class DayResults {
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
   #warnOfLateRows({ day, rows, to_date }: Receipt, before: ReceiptSummary | undefined): void {
-    if (before?.to_date !== to_date || hasOtherSettings(before, this.#plan.fingerprints) || rows <= before.rows) return;
+    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.fingerprints) || rows <= before.rows) return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';

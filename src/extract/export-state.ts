@@ -118,7 +118,7 @@ class StateError extends UserError {
 }
 
 /** The stored state belongs to other filters or columns: the Airbyte source starts again. */
-export class OtherSettingsError extends StateError {}
+export class OtherFiltersError extends StateError {}
 
 /** The stored cursor lies in the future, as a wrong clock leaves it: the Airbyte source reads nothing. */
 export class FutureCursorError extends StateError {}
@@ -163,7 +163,7 @@ export function checkState(
   }
   const isChanged = state.filters !== undefined && state.filters !== fingerprints.filters;
   if (isChanged && !run.fullRefresh) {
-    throw new OtherSettingsError(
+    throw new OtherFiltersError(
       'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
       'put them back, use another place, or read everything again with --full-refresh',
     );

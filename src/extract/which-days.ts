@@ -6,7 +6,7 @@ import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { LogEvent, Logger } from '../base/log.ts';
 import { lastDayBegunAnywhere, lastDayOver, oldestExportedDay, todayIn } from './calendar.ts';
-import { hasOtherSettings, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
+import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
 import { emptyOrImplausibleDays } from './plausibility.ts';
@@ -138,7 +138,7 @@ function refreshDays(basis: PlanBasis): ChosenDays {
   const { receipts, fingerprints, oldestDay, firstDay, lastDay } = basis;
   const notes = startWarnings(basis);
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay).sort();
-  for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
+  for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherFilters(receipts.get(day), fingerprints))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
     const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
     notes.push(note('warn', 'plan.older_days', message));
@@ -155,7 +155,7 @@ function syncDays(basis: PlanBasis): ChosenDays {
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const daysWithOtherFilters = [...receipts.keys()].filter(
-    (day) => day >= oldestDay && hasOtherSettings(receipts.get(day), fingerprints),
+    (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints),
   );
   const suspectDays = emptyOrImplausibleDays(receipts, { now, appends }).filter((day) => day >= start);
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
@@ -174,7 +174,7 @@ const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(list
 /** Why days are read again that are over. */
 function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): LogEvent[] {
   const why = (receipt: ReceiptSummary | undefined) => {
-    if (hasOtherSettings(receipt, fingerprints)) return 'they were loaded with other filters or columns';
+    if (hasOtherFilters(receipt, fingerprints)) return 'they were loaded with other filters or columns';
     return receipt?.rows === 0
       ? 'they had no rows, and the provider may be late'
       : 'they had far fewer rows than usual';

@@ -2,7 +2,7 @@
 
 import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
-import { hasOtherSettings } from '../extract/checked-day.ts';
+import { hasOtherFilters } from '../extract/checked-day.ts';
 import type { TableState } from './place-state.ts';
 
 /** How to load these days again. */
@@ -18,18 +18,18 @@ export function warnOfRemovedDays(logger: Logger, days: readonly Day[]): void {
 }
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
-export function daysOfOtherSettings({ receipts, exportState }: TableState): Day[] {
+export function daysWithOtherFilters({ receipts, exportState }: TableState): Day[] {
   const filters = exportState?.filters;
   if (filters === undefined) return [];
   return [...receipts.values()]
-    .filter((receipt) => receipt.pruned !== true && hasOtherSettings(receipt, { filters }))
+    .filter((receipt) => receipt.pruned !== true && hasOtherFilters(receipt, { filters }))
     .map(({ day }) => day);
 }
 
 /** Warnings about days that are not as the last run would have loaded them. */
 export function dayWarnings(state: TableState): string[] {
   const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
-  const otherDays = daysOfOtherSettings(state);
+  const otherDays = daysWithOtherFilters(state);
   return [
     ...(prunedDays.length === 0 ? [] : [`pruned: ${formatDays(prunedDays)}.`]),
     ...(otherDays.length === 0 ? [] : [`loaded with other filters or columns: ${formatDays(otherDays)}.`]),

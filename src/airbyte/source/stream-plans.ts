@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { ReceiptSummary, ReceiptsByDay } from '../../extract/checked-day.ts';
-import { FutureCursorError, OtherSettingsError, parseState } from '../../extract/export-state.ts';
+import { FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
@@ -81,7 +81,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   try {
     return planRun({ ...input, state, receipts: receiptsIn(state) });
   } catch (error) {
-    if (error instanceof OtherSettingsError) return planFromStart(name, error, input);
+    if (error instanceof OtherFiltersError) return planFromStart(name, error, input);
     if (!(error instanceof FutureCursorError)) throw error;
     // A wrong clock leaves such a cursor: the state stays as it is. By it `start_date` may not have begun, too.
     const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
@@ -92,7 +92,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
 }
 
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function planFromStart(name: StreamName, error: OtherSettingsError, input: PlanInput): Plan {
+function planFromStart(name: StreamName, error: OtherFiltersError, input: PlanInput): Plan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +

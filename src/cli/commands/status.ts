@@ -4,7 +4,7 @@ import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { daysUntilLost } from '../../extract/calendar.ts';
 import { usualRowsIfImplausible } from '../../extract/plausibility.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { daysOfOtherSettings } from '../../table/place-warnings.ts';
+import { daysWithOtherFilters } from '../../table/place-warnings.ts';
 import { countStoredRows, type StoredReceipt } from '../../table/receipts.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -53,7 +53,7 @@ export async function readStatus(place: Place<StatefulTarget>, { historyDays }: 
     open_days: daysWhere(({ is_over }) => is_over === false),
     gaps: exportState?.gaps ?? [],
     pruned_days: daysWhere(({ pruned }) => pruned === true),
-    other_filters_days: daysOfOtherSettings(state.events),
+    other_filters_days: daysWithOtherFilters(state.events),
     implausible_days: daysWhere(({ day }) => usualRowsIfImplausible(day, receipts) !== undefined),
     days_until_loss: cursor === null ? null : daysUntilLost(cursor, dayAt(clock.now()), historyDays),
     last_run: lastRunOf(state),

@@ -10,7 +10,7 @@ import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { NoDownload } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
-import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
+import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type ExportResult, fileOfBody, openSpoolOutput, removeFiles, type SendExport } from '../spool.ts';
@@ -191,7 +191,7 @@ export class DayDownloader {
   get #storedRows(): number {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
-    if (receipt === undefined || receipt.pruned === true || hasOtherSettings(receipt, fingerprints)) return 0;
+    if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints)) return 0;
     return receipt.to_date === this.#toDate ? receipt.rows : (receipt.rows_stored ?? 0);
   }
 
