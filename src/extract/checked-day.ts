@@ -87,17 +87,14 @@ export function checkedDayOf(
     ...request,
     requested_at: new Date(requestedAt).toISOString(),
     verified_at: new Date(verifiedAt).toISOString(),
-    rows: sum(receivedRows),
-    suppressed: sum(({ suppressed }) => suppressed),
+    rows: sum(({ rows }) => rows),
+    suppressed: sum(({ rows, keptRows }) => rows - keptRows),
     bytes: sum(({ bytes }) => bytes),
     sha256: hashOf(files),
     invalid_utf8: sum(({ invalidUtf8 }) => invalidUtf8.cells),
   };
   return { receipt, files };
 }
-
-/** Number of rows that the service sent, also those that were left out for the suppression list. */
-export const receivedRows = ({ rows, suppressed }: CheckedFile): number => rows + suppressed;
 
 /** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
 function hashOf(files: readonly CheckedFile[]): string {

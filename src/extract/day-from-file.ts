@@ -13,7 +13,7 @@ import { whyUnreadable } from '../fs/disk-failure.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
-import { type CheckedDay, type CheckedFile, checkedDayOf, type ReceiptSummary, receivedRows } from './checked-day.ts';
+import { type CheckedDay, type CheckedFile, checkedDayOf, type ReceiptSummary } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
 import { fileOfBody, openSpoolOutput } from './spool.ts';
@@ -115,7 +115,7 @@ async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: Abo
   const { hasFinalNewline, columns } = copy;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
-  if (receivedRows(copy) === 0)
+  if (copy.rows === 0)
     throw fileError(`${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
   if (columns.some((column) => isAbout(day, column))) return copy;
   throw fileError(`${file} has no system column whose first and last time are of ${day}: is it of another day?`);

@@ -78,11 +78,11 @@ export class ObservedService implements ExportService {
     this.hasExportedDay ||= plan.receipts.size > 0;
   }
 
-  learnFromScan({ eventNames, editedNames, hasFinalNewline, rows, suppressed }: ScanResult): void {
+  learnFromScan({ eventNames, editedNames, hasFinalNewline, rows }: ScanResult): void {
     for (const name of eventNames) this.eventNames.add(name);
     this.markColumnsSeen(editedNames);
     // A header alone may have a line end where the last row has none.
-    if (rows + suppressed > 0) this.hasFinalNewline = hasFinalNewline;
+    if (rows > 0) this.hasFinalNewline = hasFinalNewline;
     this.hasExportedDay = true;
   }
 

@@ -6,7 +6,7 @@ import { sentenceOf } from '../base/text.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import type { NoDownload } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
-import { type CheckedDay, checkedDayOf, type Receipt, receivedRows } from './checked-day.ts';
+import { type CheckedDay, checkedDayOf, type Receipt } from './checked-day.ts';
 import { type ExportSettings, profileFingerprintsOf } from './export-settings.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -49,7 +49,7 @@ export async function loadSnapshot(
     if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
     const file = fileOfBody(answer);
     service.markColumnsSeen(file.editedNames);
-    const rows = receivedRows(file);
+    const { rows } = file;
     const { rows: rowsBefore, rows_stored: storedRows } = lastSnapshot ?? { rows: 0, rows_stored: 0 };
     if (rows === 0 && storedRows > 0) {
       const stored = plainCount(storedRows, 'profile');

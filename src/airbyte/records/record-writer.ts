@@ -83,7 +83,7 @@ async function* readPieces({ path }: CheckedFile, signal: AbortSignal): AsyncGen
  * an event of its own. Takes a pass over all files: which row it is does not show before the last one.
  */
 async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: AbortSignal): Promise<Uint8Array> {
-  const rowCount = files.reduce((sum, { rows }) => sum + rows, 0);
+  const rowCount = files.reduce((sum, { keptRows }) => sum + keptRows, 0);
   const flags = new Uint8Array(rowCount);
   const positions = new Float64Array(rowCount);
   const rowOfEvent = new Map<string, number>();

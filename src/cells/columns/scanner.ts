@@ -33,10 +33,9 @@ export interface Suppression {
 export interface ScanResult {
   /** The kept columns, in the order of the header. */
   readonly columns: readonly ColumnScan[];
-  /** Number of data rows kept. */
+  /** Number of data rows, also of those that `suppression` leaves out. */
   readonly rows: number;
-  /** Number of data rows left out by `suppression`. */
-  readonly suppressed: number;
+  readonly keptRows: number;
   /** Length of the longest row written, the header too, with its line end (bytes). */
   readonly longestRowBytes: number;
   /** True if every row has an id, and no two the same; false if there were too many ids to tell. */
@@ -89,14 +88,15 @@ export class Scanner {
     // A body without a header was refused.
     if (this.#setup === undefined) throw new TypeError('an export without a header');
     const { columnScanner, invalidUtf8Counter, editedNames, writer } = this.#setup;
-    const rows = this.#reader.rowNumber - 1 - this.#suppressed;
-    invalidUtf8Counter.checkEncoding(rows);
+    const rows = this.#reader.rowNumber - 1;
+    const keptRows = rows - this.#suppressed;
+    invalidUtf8Counter.checkEncoding(keptRows);
     const scan: ScanResult = {
       columns: columnScanner.columnScans(),
       rows,
-      suppressed: this.#suppressed,
+      keptRows,
       longestRowBytes: writer.longestRowBytes,
-      hasUniqueIds: columnScanner.hasUniqueIds(rows),
+      hasUniqueIds: columnScanner.hasUniqueIds(keptRows),
       hasFinalNewline: this.#reader.hasLineEnd,
       invalidUtf8: invalidUtf8Counter.summary(),
       eventNames: columnScanner.eventNames(),

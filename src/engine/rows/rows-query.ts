@@ -76,7 +76,7 @@ interface ReadColumn extends ColumnReading {
 function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: PlannedTable): RowsQuery {
   const header = files[0].columns;
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
-  const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
+  const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.keptRows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
   const readColumns = header.map(({ key, source }, index): ReadColumn => {
     const column = columnsByKey.get(key);

@@ -69,4 +69,5 @@ function checkRowCount(days: readonly CheckedDay[], storedRows: number): void {
 }
 
 /** Number of rows of these files. */
-export const sumRows = (files: readonly CheckedFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
+export const sumRows = (files: readonly CheckedFile[]): number =>
+  files.reduce((sum, { keptRows }) => sum + keptRows, 0);

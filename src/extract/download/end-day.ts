@@ -1,7 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
-import { receivedRows } from '../checked-day.ts';
 import { type ExportSettings, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type ExportResult, removeFiles, type SendExport } from '../spool.ts';
@@ -37,7 +36,7 @@ export async function proveEndDay(
     return dayAlone;
   }
   const bothDays = await sendExport({ to: next });
-  if (hasNoRows(dayAlone) && bothDays.kind === 'file' && receivedRows(bothDays.file) > 0) {
+  if (hasNoRows(dayAlone) && bothDays.kind === 'file' && bothDays.file.rows > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
     if (hasNoRows(nextAlone)) service.learnFromProof(day, false);
     if (nextAlone.kind === 'file') await removeFiles([nextAlone.file]);
@@ -48,7 +47,7 @@ export async function proveEndDay(
 
 /** True for an export without any row; false for another failure. */
 const hasNoRows = (result: ExportResult): boolean =>
-  result.kind === 'file' ? receivedRows(result.file) === 0 : result.kind === 'empty';
+  result.kind === 'file' ? result.file.rows === 0 : result.kind === 'empty';
 
 /**
  * True if at least one datetime system column has values, and each that has some spans an hour. One column is not

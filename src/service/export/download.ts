@@ -164,7 +164,7 @@ class Download<Output extends CheckedOutput> {
     const { hasFinalNewline = true, mayGrow = false } = this.#options;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
     const { scan } = body;
-    const isHeaderAlone = scan.hasFinalNewline && scan.rows + scan.suppressed === 0;
+    const isHeaderAlone = scan.hasFinalNewline && scan.rows === 0;
     if (scan.hasFinalNewline === hasFinalNewline || isHeaderAlone || isConfirmed) return body;
     await body.output.discard?.();
     const isFirst = this.#cutLengths.size === 0;

@@ -110,7 +110,7 @@ describe('a scan', () => {
     const { result, written } = scan(csv, { suppression: { has } });
     expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
     expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
-    expect(result).toMatchObject({ rows: 3, suppressed: 2, hasUniqueIds: true });
+    expect(result).toMatchObject({ rows: 5, keptRows: 3, hasUniqueIds: true });
     expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filledCells: 3 });
     expect(result.longestRowBytes).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
