@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnSettings } from '../table/column-type.ts';
-import type { OpenOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
+import type { LoadOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { type PlaceWords, unknownNameError } from './command.ts';
 import { type CommandConfig, pathInFolder, readConfiguration } from './configuration.ts';
@@ -67,12 +67,12 @@ export function placeSettings(
 export const storedState = async (place: Place<StatefulTarget>) => (await place.target.maintenance(place)).readState();
 
 /** How a run opens its place. */
-export function openOptions(
+export function loadOptions(
   place: Place,
   config: CommandConfig,
   { terminal }: Context,
   pinnedTypes?: ColumnSettings['pinnedTypes'],
-): OpenOptions {
+): LoadOptions {
   const { retentionMs, timezone = null, columnTypes, schemaMode, userProfiles: loadsProfiles } = config;
   const columnSettings = { timezone, columnTypes, schemaMode, pinnedTypes };
   return { ...place, columnSettings, loadsProfiles, retentionMs, stdout: terminal.stdout ?? process.stdout };

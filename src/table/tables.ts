@@ -55,8 +55,10 @@ export type ProgramColumn = (typeof PROGRAM_COLUMNS)[number];
 
 export const isItemGroup = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
 
+export type TableName = 'events' | 'user_profiles';
+
 export interface Table {
-  readonly name: 'events' | 'user_profiles';
+  readonly name: TableName;
   /** False: a commit replaces days. True: the table holds one download, which the next replaces whole. */
   readonly isSnapshot: boolean;
   /** The column of the export whose cells are the keys of rows. */
@@ -90,4 +92,4 @@ export const USER_PROFILES: Table = {
 
 /** The tables of a place, events first. */
 export const TABLES: readonly Table[] = [EVENTS, USER_PROFILES];
-export type ByTable<T> = Readonly<Record<Table['name'], T>>;
+export type ByTable<T> = Readonly<Record<TableName, T>>;

@@ -27,12 +27,12 @@ export interface Target {
    * Opens a place for loading, before the first request of a run. A missing one is made then, or by the first commit.
    * Throws a configuration failure for a place of another program, and for another time zone than the stored one.
    */
-  open(options: OpenOptions): Promise<Sink | StreamSink>;
+  open(options: LoadOptions): Promise<Sink | StreamSink>;
 }
 
 /** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
-  open(options: OpenOptions): Promise<Sink>;
+  open(options: LoadOptions): Promise<Sink>;
   /** Loads its module on the first call, so that other commands start without it. */
   maintenance(options: PlaceOptions): Promise<Maintenance>;
   /** As `maintenance`. */
@@ -57,7 +57,7 @@ export interface Place<T extends Target = Target> extends PlaceOptions {
 }
 
 /** Options of a place that is loaded. */
-export interface OpenOptions extends PlaceOptions {
+export interface LoadOptions extends PlaceOptions {
   readonly columnSettings: ColumnSettings;
   /** True for a run that loads user profiles, too: a table of them by another program is refused. */
   readonly loadsProfiles: boolean;

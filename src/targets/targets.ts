@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDuckDbFile } from '../fs/named-file.ts';
 import { TABLES } from '../table/tables.ts';
-import type { OpenOptions, Place, StatefulTarget, Target } from './contract.ts';
+import type { LoadOptions, Place, StatefulTarget, Target } from './contract.ts';
 import type { FilesFormat } from './files/format.ts';
 import { STATE_FILE } from './files/parquet/folder-state.ts';
 
@@ -56,7 +56,7 @@ export const arrow = {
   name: 'arrow',
   placeForms: ['FILE', STDOUT],
   isAt: () => false,
-  async open(options: OpenOptions) {
+  async open(options: LoadOptions) {
     const out = options.address === STDOUT ? options.stdout : options.address;
     return (await import('./arrow/arrow-sink.ts')).openArrowSink(out, options);
   },

@@ -8,7 +8,7 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { dayOption, defineCommand, required, textOption } from '../command.ts';
 import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { openOptions, placeAndConfig, storedState } from '../places.ts';
+import { loadOptions, placeAndConfig, storedState } from '../places.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { type RunOutcome, withRunRecord } from '../run/run.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
@@ -31,7 +31,7 @@ export const command = defineCommand({
     const state = await storedState(place);
     if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
-    const sink = await target.open(openOptions(place, config, context));
+    const sink = await target.open(loadOptions(place, config, context));
     const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, file, day, planConfig, context), context);
     const { summary, failure } = await withRunRecord(sink, load, context);
     if (failure !== undefined) throw failure.thrown;

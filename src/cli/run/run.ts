@@ -12,7 +12,7 @@ import { Load } from '../../targets/load.ts';
 import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
-import { openOptions } from '../places.ts';
+import { loadOptions } from '../places.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { progressOf, withProgress } from '../terminal/progress.ts';
 import { summaryOf } from './summary.ts';
@@ -45,7 +45,7 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
 async function openAndExport(input: SyncInput, context: Context): Promise<RunOutcome> {
   const { place, schemaFile } = input;
   const config = requireKeys(input.config, ...EXPORT_KEYS);
-  const sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(schemaFile)));
+  const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
   return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
 }
 

@@ -5,7 +5,7 @@ import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { rescueKey, type Table, type TypedColumn } from '../../table/tables.ts';
+import { rescueKey, type TableName, type TypedColumn } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, isHash, type SuppressedPeople } from './people.ts';
@@ -16,7 +16,7 @@ export interface TableRows {
   readonly engine: Engine;
   /** The place as messages name it. */
   readonly placeName: string;
-  readonly name: Table['name'];
+  readonly name: TableName;
   /** All rows, with all columns. */
   readonly relation: string;
   readonly state: TableState;

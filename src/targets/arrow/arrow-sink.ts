@@ -16,13 +16,13 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
-import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
+import type { LoadOptions, OnSent, StreamSink } from '../contract.ts';
 import { type DayFile, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { withOutput } from './output.ts';
 
 /** One Arrow IPC stream, into a file or on a stream that stays open. Throws a configuration failure for a terminal. */
-export function openArrowSink(out: string | Writable, options: OpenOptions): StreamSink {
+export function openArrowSink(out: string | Writable, options: LoadOptions): StreamSink {
   if (out instanceof WriteStream) {
     throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
   }
@@ -45,7 +45,7 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
 async function writeArrow(
   days: AsyncIterable<CheckedDay>,
   out: string | Writable,
-  options: OpenOptions,
+  options: LoadOptions,
   onSent: OnSent,
 ): Promise<void> {
   const folder = await RunFolder.open(options.spoolDir, options.clock);
@@ -76,7 +76,7 @@ async function writeArrow(
 }
 
 /** The pinned columns of a stream, and the settings by which its days are read as they come. */
-function planPinned(days: AsyncIterable<CheckedDay>, { columnSettings }: OpenOptions) {
+function planPinned(days: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions) {
   const columns = pinnedColumns(columnSettings);
   // What the stream lacks goes to `_rescued`, also if `column_types` names it.
   const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
@@ -85,7 +85,7 @@ function planPinned(days: AsyncIterable<CheckedDay>, { columnSettings }: OpenOpt
 }
 
 /** The columns of all days, and these days: their files are kept in a folder until the last has come. */
-async function planAllDays(days: AsyncIterable<CheckedDay>, folder: string, { columnSettings, logger }: OpenOptions) {
+async function planAllDays(days: AsyncIterable<CheckedDay>, folder: string, { columnSettings, logger }: LoadOptions) {
   const waitingDays: CheckedDay[] = [];
   let columns = EVENTS.initialColumns;
   for await (const day of days) {
@@ -108,7 +108,7 @@ async function sendDays(
   dayFiles: AsyncIterable<DayFile>,
   columns: readonly TypedColumn[],
   output: Writable,
-  { columnSettings, logger, signal }: OpenOptions,
+  { columnSettings, logger, signal }: LoadOptions,
   onSent: OnSent,
 ): Promise<void> {
   const stream = new IpcStream(output, streamSchema(columns, zoneOf(columnSettings.timezone)), signal);

@@ -7,7 +7,7 @@ import { DAY_MS } from '../../base/clock.ts';
 import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
-import type { OpenOptions } from '../contract.ts';
+import type { LoadOptions } from '../contract.ts';
 
 /**
  * Gives `write` the Node stream to write to. A file appears under its name once it is complete. A device or a pipe is
@@ -15,7 +15,7 @@ import type { OpenOptions } from '../contract.ts';
  */
 export async function withOutput(
   out: string | Writable,
-  { clock, signal }: OpenOptions,
+  { clock, signal }: LoadOptions,
   write: (output: Writable) => Promise<void>,
 ): Promise<void> {
   if (typeof out !== 'string') return write(out);

@@ -23,14 +23,14 @@ import { newTableState, type PlaceState, type RunRecord, withTable } from '../..
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
-import type { OpenOptions, Sink } from '../contract.ts';
+import type { LoadOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
 import { alterTable, createTable, isAltered, rowsOfDaysSql, storeBatch } from './row-tables.ts';
 
-export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
+export async function openDuckDbSink(options: LoadOptions): Promise<Sink> {
   const file = options.address;
   checkLocalPath(file);
   await checkCanWrite(file);
@@ -50,7 +50,7 @@ async function checkCanWrite(file: string): Promise<void> {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readStateForLoad(engine: Engine, options: OpenOptions): Promise<FileState> {
+async function readStateForLoad(engine: Engine, options: LoadOptions): Promise<FileState> {
   const { timezone } = options.columnSettings;
   const { state, removedDays } = await readFileState(engine);
   if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
@@ -63,9 +63,9 @@ class DuckDbSink implements Sink {
   readonly kind = 'stateful';
   state: PlaceState | undefined;
   readonly #stateAtOpen: PlaceState | undefined;
-  readonly #options: OpenOptions;
+  readonly #options: LoadOptions;
 
-  constructor(state: PlaceState | undefined, options: OpenOptions) {
+  constructor(state: PlaceState | undefined, options: LoadOptions) {
     this.state = state;
     this.#stateAtOpen = state;
     this.#options = options;

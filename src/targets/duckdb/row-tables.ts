@@ -11,7 +11,14 @@ import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { BatchResult } from '../../table/commit.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import {
+  EVENTS,
+  type StoredColumn,
+  type Table,
+  type TableName,
+  type TypedColumn,
+  typedColumns,
+} from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
 
 // The tables with rows, `events` and `user_profiles`: their columns and comments, and how a batch is stored in them.
@@ -72,14 +79,14 @@ export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<vo
 /** True for a column that a batch adds or widens. */
 export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
 
-async function commentColumns(engine: Engine, table: Table['name'], columns: readonly StoredColumn[]): Promise<void> {
+async function commentColumns(engine: Engine, table: TableName, columns: readonly StoredColumn[]): Promise<void> {
   for (const { name, source, group, type } of typedColumns(columns)) {
     const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
     await commentColumn(engine, table, name, text);
   }
 }
 
-async function commentColumn(engine: Engine, table: Table['name'], column: string, text: string): Promise<void> {
+async function commentColumn(engine: Engine, table: TableName, column: string, text: string): Promise<void> {
   await engine.run(`COMMENT ON COLUMN ${table}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
 }
 

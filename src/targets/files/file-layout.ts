@@ -3,7 +3,7 @@ import { COLUMN_TYPES, type ColumnType, codecOf } from '../../cells/types/column
 import type { DuckDbColumn, DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type Table, typedColumns } from '../../table/tables.ts';
+import { EVENTS, type TableName, typedColumns } from '../../table/tables.ts';
 
 export const PARTITION_COLUMN = 'event_date';
 
@@ -15,7 +15,7 @@ export interface FileLayout {
   /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
   readonly hasAllColumns: boolean;
   /** The path of a new file, from the root of the storage. */
-  newPath(day: Day, table: Table['name']): string;
+  newPath(day: Day, table: TableName): string;
   /** Derives the name of a column from that in the export. */
   columnName(source: string): string;
   loadedAtType(timezone: string | null): DuckDbType;

@@ -6,7 +6,7 @@ import { type Commit, NOTHING_STORED } from '../../table/commit.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
-import type { OpenOptions, Sink } from '../contract.ts';
+import type { LoadOptions, Sink } from '../contract.ts';
 import { checkNotPurged } from '../failures.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { checkTimezone, closePlace, openPlace, withUserErrors } from './open-place.ts';
@@ -15,7 +15,7 @@ import { countRowsInFiles } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
 
 /** Opens a place for loading. Throws as `openPlace`. */
-export async function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
+export async function openFilesSink(format: FilesFormat, options: LoadOptions): Promise<Sink> {
   const { place, version } = await openPlace(format, options, { kind: 'load', ...options });
   warnOfRemovedDays(options.logger, version.removedDays);
   return new FilesSink(place, version, options);
@@ -25,13 +25,13 @@ export async function openFilesSink(format: FilesFormat, options: OpenOptions): 
 class FilesSink implements Sink {
   readonly kind = 'stateful';
   readonly #place: OpenPlace;
-  readonly #options: OpenOptions;
+  readonly #options: LoadOptions;
   /** The state when the place was opened. */
   readonly #stateAtOpen: PlaceState;
   /** As read when the place was opened, or last committed. */
   #version: PlaceVersion;
 
-  constructor(place: OpenPlace, version: PlaceVersion, options: OpenOptions) {
+  constructor(place: OpenPlace, version: PlaceVersion, options: LoadOptions) {
     this.#place = place;
     this.#options = options;
     this.#stateAtOpen = version.state;

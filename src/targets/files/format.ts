@@ -12,8 +12,8 @@ import type { Engine } from '../../engine/session/engine.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { RunRecord } from '../../table/place-state.ts';
-import type { Table } from '../../table/tables.ts';
-import type { OpenOptions, PlaceOptions } from '../contract.ts';
+import type { TableName } from '../../table/tables.ts';
+import type { LoadOptions, PlaceOptions } from '../contract.ts';
 import type { FileLayout } from './file-layout.ts';
 import type { PlaceVersion, PreparedChange } from './place-version.ts';
 
@@ -75,7 +75,7 @@ export type Purpose =
   /** Changes a place that was loaded, or tries whether it could. */
   | { readonly kind: 'change' }
   /** Makes a place that is missing. */
-  | ({ readonly kind: 'load' } & OpenOptions);
+  | ({ readonly kind: 'load' } & LoadOptions);
 
 /** A place, and what all work on it uses. */
 export interface OpenPlace<S extends Storage = Storage> {
@@ -90,7 +90,7 @@ export interface OpenPlace<S extends Storage = Storage> {
   readonly localPaths: Map<string, string>;
 }
 
-export const foreignFilesError = (address: string, table: Table['name'] = 'events'): UserError =>
+export const foreignFilesError = (address: string, table: TableName = 'events'): UserError =>
   configError(
     `${address}/${table} holds files that this program did not write: give another place, or move them away` +
       `${table === 'events' ? '' : ', or set user_profiles to false'}.`,

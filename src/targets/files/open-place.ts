@@ -7,7 +7,7 @@ import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { TABLES } from '../../table/tables.ts';
-import type { OpenOptions, PlaceOptions } from '../contract.ts';
+import type { LoadOptions, PlaceOptions } from '../contract.ts';
 import { noTableError, otherTimezoneError } from '../failures.ts';
 import type { FilesFormat, OpenPlace, Purpose } from './format.ts';
 import type { PlaceVersion } from './place-version.ts';
@@ -122,7 +122,7 @@ export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion
 }
 
 /** Throws a configuration failure if a table was loaded with another time zone. */
-export function checkTimezone(state: PlaceState, { address, columnSettings: { timezone } }: OpenOptions): void {
+export function checkTimezone(state: PlaceState, { address, columnSettings: { timezone } }: LoadOptions): void {
   const tables = TABLES.flatMap(({ name }) => state[name] ?? []);
   const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
   if (otherTable !== undefined) throw otherTimezoneError(address, timezone, otherTable.timezone);

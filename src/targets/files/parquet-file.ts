@@ -8,7 +8,7 @@ import { duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import { type TableState, tableToJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import type { Table } from '../../table/tables.ts';
+import type { TableName } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import type { ColumnStatistics, NewFile } from './place-version.ts';
@@ -86,7 +86,7 @@ interface FileContent {
 /** Writes a query into a new local file, which the next commit may store. */
 export async function writeTableFile(
   { format, engine, runFolder }: OpenPlace,
-  table: Table['name'],
+  table: TableName,
   { query, receipt, profilesState }: FileContent,
 ): Promise<NewFile> {
   const { day } = receipt;

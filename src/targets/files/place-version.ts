@@ -1,11 +1,11 @@
 import type { Day } from '../../base/days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import type { Table } from '../../table/tables.ts';
+import type { TableName } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
 
 /** A file of a table: all rows of a day, or of the profiles. */
 export interface TableFile {
-  readonly table: Table['name'];
+  readonly table: TableName;
   /** Of the profiles: the day of their receipt. */
   readonly day: Day;
   /** Path from the root of the storage, with `/`. */
@@ -56,7 +56,7 @@ export const bytesIn = ({ files }: PlaceVersion): number => files.reduce((sum, {
 
 /** A change of the file of a day, or of the profiles. */
 export interface FileChange {
-  readonly table: Table['name'];
+  readonly table: TableName;
   readonly day: Day;
   /** It replaces the file that is there; undefined if no row is left. */
   readonly newFile: NewFile | undefined;

@@ -7,7 +7,7 @@ import { isDamagedParquet } from '../../engine/session/engine-errors.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type Table } from '../../table/tables.ts';
+import { EVENTS, type TableName } from '../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { columnRanges, countRowsOfFile, readParquetSql } from './parquet-file.ts';
@@ -25,7 +25,7 @@ const FILE_COLUMN = '_dfinery_file';
 /** A relation of the rows of a table in these files: all columns of its state, and `event_date` of events. */
 export async function relationOf(
   place: OpenPlace,
-  table: Table['name'],
+  table: TableName,
   state: TableState,
   files: readonly TableFile[],
 ): Promise<string> {

@@ -11,14 +11,14 @@ import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/chec
 import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
 import type { ColumnSettings } from '../../../src/table/column-type.ts';
-import type { OpenOptions } from '../../../src/targets/contract.ts';
+import type { LoadOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
 
 const HASH = '0'.repeat(64);
 
 /** Options of a place; the settings of its columns, too. */
-export type PlaceSettings = Partial<OpenOptions & ColumnSettings>;
+export type PlaceSettings = Partial<LoadOptions & ColumnSettings>;
 
 /** Downloads of days, made of rows, and the options with which a place is opened. */
 export class Days {
@@ -84,7 +84,7 @@ export class Days {
     schemaMode = 'evolve',
     pinnedTypes,
     ...more
-  }: PlaceSettings = {}): OpenOptions {
+  }: PlaceSettings = {}): LoadOptions {
     const logger = createLogger(
       (event) => this.log.push(event),
       'debug',

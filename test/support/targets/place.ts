@@ -5,8 +5,8 @@ import { literal } from '../../../src/base/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
-import { type Table, USER_PROFILES } from '../../../src/table/tables.ts';
-import type { OnFound, OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
+import { type TableName, USER_PROFILES } from '../../../src/table/tables.ts';
+import type { LoadOptions, OnFound, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactFile } from '../../../src/targets/duckdb/file-copy.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { Days, type PlaceSettings } from './days.ts';
@@ -40,7 +40,7 @@ export class Place extends Days {
     this.root = local;
   }
 
-  override options(more: PlaceSettings = {}): OpenOptions {
+  override options(more: PlaceSettings = {}): LoadOptions {
     return super.options({ address: this.place, ...(this.bucket !== undefined && { env: this.bucket.env }), ...more });
   }
 
@@ -96,7 +96,7 @@ export class Place extends Days {
     return this.#read('events', '*/*.parquet', days, sql);
   }
 
-  async #read(table: Table['name'], parquetFiles: string, options: string, sql: string) {
+  async #read(table: TableName, parquetFiles: string, options: string, sql: string) {
     if (this.target.name === 'duckdb') return query(this.place, sql);
     const folder = join(this.root, table);
     const paths =

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../../../base/days.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { findRemovedDays, nextChangedAt, withPruned } from '../../../table/receipts.ts';
-import type { Table } from '../../../table/tables.ts';
+import type { TableName } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
 import type { TableFile } from '../place-version.ts';
 import { commitActions, type TableChange } from './commit-actions.ts';
@@ -27,7 +27,7 @@ export interface DeltaTable {
   readonly removedDays: readonly Day[];
 }
 
-export const emptyTable = (table: Table['name']): DeltaTable => ({
+export const emptyTable = (table: TableName): DeltaTable => ({
   snapshot: new Snapshot(table),
   missingPaths: new Set(),
   state: undefined,
@@ -76,7 +76,7 @@ async function findMissingPaths(place: OpenPlace, { table, adds }: Snapshot): Pr
  * Lists the data files of a table. In the order of paths they come after its log, which may be long and is passed over.
  * Files of others may be among them, or be missing.
  */
-export const listDataFiles = ({ storage }: OpenPlace, table: Table['name']): Promise<StoredObject[]> =>
+export const listDataFiles = ({ storage }: OpenPlace, table: TableName): Promise<StoredObject[]> =>
   listAll(storage, table, `${logFolder(table)}/~`);
 
 /** Makes a change visible by the next entry; undefined if another writer has created that. */

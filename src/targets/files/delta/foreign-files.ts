@@ -1,14 +1,14 @@
 import { configError } from '../../../base/errors.ts';
 import { hasObjects, listAll, type Storage } from '../../../storage/storage.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
-import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { foreignFilesError } from '../format.ts';
 import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts';
 
 // Whose the files in the folders of the tables are: this program's, or somebody else's.
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
-export async function refuseForeignFiles(storage: Storage, table: Table['name']): Promise<void> {
+export async function refuseForeignFiles(storage: Storage, table: TableName): Promise<void> {
   if (await hasObjects(storage, logFolder(table))) return;
   const paths = await pathsBesideLog(storage, table);
   if (!paths.every(isOwnFile)) throw foreignFilesError(storage.address, table);
@@ -39,7 +39,7 @@ export async function foreignPathsIn(storage: Storage): Promise<string[]> {
 }
 
 /** The paths of all files in the folder of a table but for its log. */
-export async function pathsBesideLog(storage: Storage, table: Table['name']): Promise<string[]> {
+export async function pathsBesideLog(storage: Storage, table: TableName): Promise<string[]> {
   const paths = (await listAll(storage, table)).map(({ path }) => path);
   return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { SCALAR_TYPES, scalarOf } from '../../../cells/types/duckdb-types.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import { EVENTS, type Table } from '../../../table/tables.ts';
+import { EVENTS, type TableName } from '../../../table/tables.ts';
 import { dayFolder, type FileLayout, fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
 
 /** Characters that readers refuse in a column's name. */
@@ -17,10 +17,10 @@ export const DELTA_LAYOUT: FileLayout = {
 };
 
 /** Profiles have no partitions. */
-export const partitionColumnsOf = (table: Table['name']): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
+export const partitionColumnsOf = (table: TableName): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
 
 /** The schema of the table with these columns, as the log writes it. */
-export function schemaString(state: TableState, table: Table['name']): string {
+export function schemaString(state: TableState, table: TableName): string {
   const fields = [...fileColumns(DELTA_LAYOUT, state)].map(([name, type]) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = SCALAR_TYPES[scalar];

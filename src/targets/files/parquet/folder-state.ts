@@ -12,7 +12,7 @@ import {
   tableToJson,
 } from '../../../table/place-state.ts';
 import { syncAdvice } from '../../../table/place-warnings.ts';
-import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { type ByTable, EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder, type FileColumns, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import type { DamagedFile, PlaceVersion, TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
@@ -23,7 +23,7 @@ export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
 export const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
-export const filePath = (day: Day, table: Table['name']): string =>
+export const filePath = (day: Day, table: TableName): string =>
   table === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
 /** The day whose file has a path; undefined for any other path. */
 export function dayOfPath(path: string): Day | undefined {

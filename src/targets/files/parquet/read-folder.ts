@@ -18,7 +18,7 @@ import {
   type StoredReceipt,
   withPruned,
 } from '../../../table/receipts.ts';
-import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, type TableName, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
 import { columnTypeOf, fileProgramColumns } from '../file-layout.ts';
 import type { OpenPlace } from '../format.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
@@ -140,7 +140,7 @@ function hasKnownColumns({ columns, profilesState }: FileMetadata, { events }: P
 async function readMetadata(
   engine: Engine,
   localPath: string,
-  table: Table['name'],
+  table: TableName,
   path: string,
 ): Promise<FileMetadata | undefined> {
   try {

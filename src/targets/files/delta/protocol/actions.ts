@@ -5,7 +5,7 @@
 import validAction from '../../../../../schemas/delta-log.validator';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
-import type { Table } from '../../../../table/tables.ts';
+import type { TableName } from '../../../../table/tables.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 import { isDataFile } from './paths.ts';
 
@@ -61,13 +61,13 @@ export type Action =
 const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata'] as const;
 
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
-export function parseEntry(text: string, table: Table['name'], where: string): Action[] {
+export function parseEntry(text: string, table: TableName, where: string): Action[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return lines.flatMap((line) => parseAction(parseJson(line, where), table, where));
 }
 
 /** Parses an action; gives none for one of another kind, which the protocol lets readers ignore. */
-export function parseAction(value: unknown, table: Table['name'], where: string): Action[] {
+export function parseAction(value: unknown, table: TableName, where: string): Action[] {
   if (!isObject(value)) throw damagedError(where, 'a line is no object');
   const name = ACTIONS.find((action) => Object.hasOwn(value, action) && value[action] !== null);
   if (name === undefined) return [];

@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
-import type { Table } from '../../../../table/tables.ts';
+import type { TableName } from '../../../../table/tables.ts';
 import type { OpenPlace } from '../../format.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, parseAction } from './actions.ts';
@@ -30,7 +30,7 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
 export async function readCheckpoint(
   { storage, engine, runFolder }: OpenPlace,
-  table: Table['name'],
+  table: TableName,
   version: number,
 ): Promise<Action[]> {
   const path = checkpointPath(table, version);

@@ -1,6 +1,6 @@
 import { type Day, isDay } from '../../../../base/days.ts';
 import { looksTemporary } from '../../../../fs/atomic-file.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
+import { EVENTS, type TableName, USER_PROFILES } from '../../../../table/tables.ts';
 import { PARTITION_COLUMN } from '../../file-layout.ts';
 
 const VERSION_DIGITS = 20;
@@ -9,14 +9,14 @@ const LOG_FILE = /\/_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
 const DAY_FILE = new RegExp(`^${EVENTS.name}/${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/part-[0-9a-f-]{36}\\.parquet$`);
 const PROFILES_FILE = new RegExp(`^${USER_PROFILES.name}/part-[0-9a-f-]{36}\\.parquet$`);
 
-export const logFolder = (table: Table['name']): string => `${table}/_delta_log`;
-export const lastCheckpointPath = (table: Table['name']): string => `${logFolder(table)}/_last_checkpoint`;
+export const logFolder = (table: TableName): string => `${table}/_delta_log`;
+export const lastCheckpointPath = (table: TableName): string => `${logFolder(table)}/_last_checkpoint`;
 
 /** A path that comes before every file of the log of this version or a later one. */
-export const versionStem = (table: Table['name'], version: number): string =>
+export const versionStem = (table: TableName, version: number): string =>
   `${logFolder(table)}/${String(version).padStart(VERSION_DIGITS, '0')}`;
-export const entryPath = (table: Table['name'], version: number): string => `${versionStem(table, version)}.json`;
-export const checkpointPath = (table: Table['name'], version: number): string =>
+export const entryPath = (table: TableName, version: number): string => `${versionStem(table, version)}.json`;
+export const checkpointPath = (table: TableName, version: number): string =>
   `${versionStem(table, version)}.checkpoint.parquet`;
 
 /** The kind and version of a file of the log; undefined for any other file. */

@@ -1,9 +1,9 @@
-import type { Table } from '../../../../table/tables.ts';
+import type { TableName } from '../../../../table/tables.ts';
 import type { Action, Add, MetaData, Protocol, Remove } from './actions.ts';
 
 /** A table at one version: what the actions of the log add up to. */
 export class Snapshot {
-  readonly table: Table['name'];
+  readonly table: TableName;
   /** −1 before the first commit. */
   readonly version: number;
   readonly protocol: Protocol | undefined;
@@ -15,7 +15,7 @@ export class Snapshot {
   readonly domains = new Map<string, string>();
 
   /** `actions`: those of all entries up to the version, or of a checkpoint and the entries after it. */
-  constructor(table: Table['name'], version = -1, actions: Iterable<Action> = []) {
+  constructor(table: TableName, version = -1, actions: Iterable<Action> = []) {
     this.table = table;
     this.version = version;
     for (const action of actions) {
