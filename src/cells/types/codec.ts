@@ -36,15 +36,15 @@ export interface ColumnCodec {
 }
 
 /**
- *     type                   castForms              uncheckedSql
- *     datetime               DATE, DATETIME_DASH    `strptime` for DATETIME_DOT
- *     datetime with a zone   DATETIME_OFFSET        the same, as an instant of the zone
- *     lists                  none                   `from_json`
+ *     type                   forms                                uncheckedSql
+ *     datetime               DATETIME_DOT                         `strptime` for these, `CAST` for the others
+ *     datetime with a zone   DATE, DATETIME_DASH, DATETIME_DOT    the same, as an instant of the zone
+ *     lists                  all                                  `from_json`
  */
 interface CastFallback {
-  /** The forms of the cells that need no fallback, since `CAST` reads them; 0 for none. */
-  readonly castForms: CellForms;
-  /** SQL of the values of texts that all fit, of which some have other forms; cheaper than `valueSql`. */
+  /** The forms of the cells that `CAST` does not read. */
+  readonly forms: CellForms;
+  /** SQL of the values of texts of these and other forms, which all fit; cheaper than `valueSql`. */
   uncheckedSql(expr: string, forms: CellForms): string;
 }
 

@@ -85,14 +85,14 @@ export const fitsSql = (codec: ColumnCodec, expr: string): string =>
   `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.valueSql(expr)} IS NOT NULL)`;
 
 /** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
-export const canCast = (codec: ColumnCodec, forms: CellForms): boolean =>
-  (forms & ~(codec.castFallback?.castForms ?? codec.forms)) === 0;
+export const canCast = ({ forms: fittingForms, castFallback }: ColumnCodec, forms: CellForms): boolean =>
+  (forms & (~fittingForms | (castFallback?.forms ?? 0))) === 0;
 
 /** Cheaper SQL of the value of a text, NULL if that is NULL. Wrong unless all texts have these forms, which fit. */
 export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
   const { castFallback, duckdbType } = codec;
-  if (castFallback === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, duckdbType);
+  if (castFallback === undefined || (forms & ~NULL_TEXT & castFallback.forms) === 0) return castSql(text, duckdbType);
   return castFallback.uncheckedSql(text, forms);
 }
 
@@ -108,15 +108,15 @@ export const widenedType = (from: ColumnType, forms: CellForms, zone: Zone | und
 
 /** True if all values of a column of type `from` with these cells can become values of type `to`. */
 export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, zone: Zone | undefined): boolean {
-  return from === to || (isWider(to, from) && fits(codecOf(to, zone), forms));
+  return from === to || (widensTo(from, to) && fits(codecOf(to, zone), forms));
 }
 
-const isWider = (to: ColumnType, from: ColumnType): boolean => TYPES[from].widerTypes.some((type) => type === to);
+const widensTo = (from: ColumnType, to: ColumnType): boolean => TYPES[from].widerTypes.some((type) => type === to);
 
 /** SQL that converts a value to a wider type, as `ALTER … SET DATA TYPE … USING` needs it. */
 export function widenSql(expr: string, from: ColumnType, to: ColumnType, zone: Zone | undefined): string {
   if (from === to) return expr;
-  if (!isWider(to, from)) throw systemError(`A column of type ${from} cannot become ${to}.`);
+  if (!widensTo(from, to)) throw systemError(`A column of type ${from} cannot become ${to}.`);
   if (to === 'string') return codecOf(from, zone).textSql(expr);
   const value = castSql(expr, TYPES[to].codec.duckdbType);
   return to === 'datetime' && zone !== undefined ? instantSql(value, zone) : value;

@@ -8,9 +8,8 @@ import { instantSql, isInYearRangeSql, wallSql, type Zone } from './zone.ts';
 
 const MICROS_A_MILLI = 1000;
 
-/** The forms of times by a wall clock: those that `CAST` reads, and all. */
-const CAST_FORMS = DATE | DATETIME_DASH;
-const WALL_FORMS = CAST_FORMS | DATETIME_DOT;
+/** The forms of times by a wall clock. */
+const WALL_FORMS = DATE | DATETIME_DASH | DATETIME_DOT;
 
 const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
 /** The years 0001 to 9999. */
@@ -34,7 +33,7 @@ function uncheckedWallTimeSql(expr: string, forms: CellForms): string {
   const cast = castSql(expr, 'TIMESTAMP');
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
   if ((forms & DATETIME_DOT) === 0) return cast;
-  if ((forms & CAST_FORMS) === 0) return dots;
+  if ((forms & (DATE | DATETIME_DASH)) === 0) return dots;
   return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
 }
 
@@ -93,7 +92,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
     cellTime.read(bytes, start, end);
     return writeTime(cellTime, out, at, false);
   },
-  castFallback: { castForms: CAST_FORMS, uncheckedSql: uncheckedWallTimeSql },
+  castFallback: { forms: DATETIME_DOT, uncheckedSql: uncheckedWallTimeSql },
 };
 
 /**
@@ -119,7 +118,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
     return writeTime(cellTime, out, at, true);
   },
   castFallback: {
-    castForms: DATETIME_OFFSET,
+    forms: WALL_FORMS,
     uncheckedSql(expr, forms) {
       const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
       if ((forms & DATETIME_OFFSET) === 0) return instant;

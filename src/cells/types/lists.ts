@@ -109,8 +109,8 @@ const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNICODE_ESC
 const listPattern = (element: string) =>
   `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
-/** SQL of a list made element by element; NULL unless every element but `null` gives a value. */
-function elementsSql(expr: string, item: ScalarCodec): string {
+/** SQL of a list of numbers, made one by one; NULL unless every element but `null` gives a value. */
+function numbersSql(expr: string, item: ScalarCodec): string {
   const texts = `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
   const values = `list_transform(${texts}, lambda e: ${item.valueSql('e')})`;
   const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
@@ -147,14 +147,14 @@ const listCodec = (
   valueSql: (expr) => valueSql(expr, item),
   textSql,
   writeJson: writeList,
-  castFallback: { castForms: 0, uncheckedSql: (expr) => fromJsonSql(expr, item) },
+  castFallback: { forms: ~0, uncheckedSql: (expr) => fromJsonSql(expr, item) },
 });
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
-export const LONG_LIST_CODEC = listCodec(LONG_CODEC, listOf(LONG_CODEC.forms), elementsSql);
+export const LONG_LIST_CODEC = listCodec(LONG_CODEC, listOf(LONG_CODEC.forms), numbersSql);
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
-export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, listOf(DOUBLE_CODEC.forms), elementsSql, (expr) =>
+export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, listOf(DOUBLE_CODEC.forms), numbersSql, (expr) =>
   withLongsSql(jsonTextSql(expr)),
 );
 
