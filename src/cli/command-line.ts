@@ -61,27 +61,20 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 }
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  // 1. Find the command, which says how many words each option takes. Options may come before it: of
-  //    `--config a.json sync duckdb f.duckdb` the first split has the words sync, duckdb and f.duckdb. Of
-  //    `--full-refresh sync duckdb f.duckdb` it lacks sync, for which the flag seems to be an option of one word.
-  const isCommand = (word = '') => Object.hasOwn(COMMANDS, word);
-  const { words: leadingWords } = await splitWords(argv, GLOBAL_OPTIONS);
-  const takenWord = argv.find((word, i) => isCommand(word) && argv[i - 1]?.startsWith('-'));
-  const commandName = [leadingWords[0], argv[0]?.startsWith('-') ? takenWord : argv[0]].find(isCommand);
-  const command =
-    commandName === undefined ? undefined : { name: commandName, ...(await COMMANDS[commandName].load()).command };
-
-  // 2. Split the line again, with the options of the command.
-  const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { options, words, problem: wordProblem } = await splitWords(argv, table);
-  const [firstWord, ...argumentWords] = words;
+  // 1. Find the command, its options, and the words that belong to none.
+  const { command, table, options, words, problem: wordProblem } = await splitLine(argv);
+  const [commandWord, ...argumentWords] = words;
   const commandProblem =
-    firstWord === commandName ? undefined : unknownNameError('command', firstWord ?? '', Object.keys(COMMANDS));
+    command === undefined && commandWord !== undefined
+      ? unknownNameError('command', commandWord, Object.keys(COMMANDS))
+      : undefined;
   const optionProblem = unknownOptionError(options, table);
-  // Without a command its options are unknown, too. An unknown option may have taken the command for its word.
-  const problems = [wordProblem, ...(command ? [optionProblem, commandProblem] : [commandProblem, optionProblem])];
+  // The first mistake is told. Behind an unknown command all options seem unknown, too.
+  const problems = argv[0]?.startsWith('-')
+    ? [wordProblem, optionProblem, commandProblem]
+    : [wordProblem, commandProblem, optionProblem];
 
-  // 3. Read the value of each argument and option.
+  // 2. Read the value of each argument and option.
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
   const commandOptions = Object.entries(table).map(([key, option]) => {
     return { key, option, name: optionName(key), raw: options[key] };
@@ -99,23 +92,33 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   if (command !== undefined && argumentWords.length > commandArguments.length)
     problems.push(configError('there is a word too many.'));
 
-  // 4. Tell the first problem.
+  // 3. Tell the first problem.
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
   return { command, problem, values: values as CommandLine['values'] };
 }
 
-/** What yargs makes of a command line: each option with its words, and the words that belong to none. */
+/** Splits a line. Its command is the word that comes first when the options of this command have taken theirs. */
+async function splitLine(argv: readonly string[]) {
+  for (const name of argv.filter((word) => Object.hasOwn(COMMANDS, word))) {
+    const command = { name, ...(await COMMANDS[name].load()).command };
+    const split = await splitWords(argv, { ...command.options, ...GLOBAL_OPTIONS });
+    if (split.problem !== undefined || split.words[0] === name) return { command, ...split };
+  }
+  return { command: undefined, ...(await splitWords(argv, GLOBAL_OPTIONS)) };
+}
+
+/** What yargs makes of a line with these options: each with its words, and the words that belong to none. */
 async function splitWords(argv: readonly string[], table: OptionTable) {
   try {
     const { _: positional, $0: _, ...options } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
-    return { options, words: positional.map(String), problem: undefined };
+    return { table, options, words: positional.map(String), problem: undefined };
   } catch (error) {
     // yargs tells the name of the option after which words are missing.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
     const options: Record<string, unknown> = { json: argv.includes('--json') };
-    return { options, words: [], problem: missingWordError(error.message.replace(/^.*: /, ''), table) };
+    return { table, options, words: [], problem: missingWordError(error.message.replace(/^.*: /, ''), table) };
   }
 }
 

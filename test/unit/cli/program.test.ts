@@ -36,7 +36,7 @@ describe('the command line', () => {
       'sync duckdb x --lookback-days 3',
       'there is no option --lookback-days: write lookback_days into the configuration file, or set DFINERY_LOOKBACK_DAYS.',
     ],
-    ['forget --id t0ken --id b', '--id is given more than once.'],
+    ['--column person forget --id t0ken --id b', '--id is given more than once.'],
     ['forget --id', '--id is empty.'],
     ['forget --id app://t0ken@x --confirm y', '--execute and --confirm HASH go together'],
     ['report duckdb x -o', '--output is empty.'],
@@ -54,8 +54,8 @@ describe('the command line', () => {
     ['help snyc', 'there is no command "snyc": did you mean sync?'],
     ['-qv snyc duckdb x', 'there is no command "snyc": did you mean sync?'],
     ['--full-refresh plan duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
-    ['-o report', 'there is no such command: wanted demo, init, sync, load,'],
-    ['--colour sync duckdb x', 'there is no option --colour. See dfinery-elt sync --help.'],
+    ['-o report', 'there is no option -o. See dfinery-elt --help.'],
+    ['--colour sync duckdb x', 'there is no option --colour. See dfinery-elt --help.'],
   ])('refuses %j in one sentence, and repeats no word that may be a secret', async (line, sentence) => {
     const { code, stdout, stderr } = await run(line);
     expect({ code, stdout, stderr }).toEqual({
