@@ -48,35 +48,41 @@ export async function checkService(
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? noDataInBody(answer.bytes, host) : answer;
     });
-  const verdict = (noData: NoData | undefined) => verdictOn(noData, { ...config, host }, quotaReport, clock.now());
   logger.info('check.cost', COST);
+  let noData: NoData | undefined;
   try {
     signal.throwIfAborted();
-    return await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
+    noData = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
       // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      const noData = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (!mayBeDueToEvent(noData)) return verdict(noData);
+      const firstNoData = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
+      if (!mayBeDueToEvent(firstNoData)) return firstNoData;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
-      return verdict(await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
+      return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     });
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return verdict(error.noData);
-    if (error instanceof UserError) {
-      const { kind, message } = error;
-      return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport };
-    }
-    if (!(error instanceof TimeLimitReached)) throw error;
-    const time = formatDuration(CHECK_TIMEOUT_MS);
-    const message = `${host} takes connections, but sent no export within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
-    return { kind: 'usable', code: 'slow', message, quotaReport };
+    if (!(error instanceof InterruptedExport)) return { ...verdictOnError(error, host), quotaReport };
+    ({ noData } = error);
   } finally {
     await client.close();
   }
+  return verdictOn(noData, { ...config, host }, quotaReport, clock.now());
+}
+
+/** What it says that no answer came, or not in time. Throws a defect of this program. */
+function verdictOnError(error: unknown, host: string): Omit<CheckVerdict, 'quotaReport'> {
+  if (error instanceof UserError) {
+    const { kind, message } = error;
+    return { kind: kind === 'config' ? 'config' : 'later', code: kind, message };
+  }
+  if (!(error instanceof TimeLimitReached)) throw error;
+  const time = formatDuration(CHECK_TIMEOUT_MS);
+  const message = `${host} takes connections, but sent no export within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
+  return { kind: 'usable', code: 'slow', message };
 }
 
 /** True if the event that does not exist may be why no data came. */
