@@ -86,7 +86,7 @@ export class DayDownloader {
       ...this.#deps,
       request,
       label: request.from,
-      hasFinalNewline: service.hasFinalNewline,
+      expectsFinalNewline: service.hasFinalNewline,
       mayGrow: !this.#isOver,
       openOutput: () => openSpoolOutput(spool),
     });

@@ -22,8 +22,8 @@ export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runt
   readonly label: string;
   readonly openOutput: () => Output | Promise<Output>;
   readonly scannerOptions: ScannerOptions;
-  /** Whether the files of the service end with a line end, as far as that is known; default true. */
-  readonly hasFinalNewline?: boolean | undefined;
+  /** Whether the service ends its files with a line end, as far as that is known; default true. */
+  readonly expectsFinalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
   readonly mayGrow?: boolean;
 }
@@ -103,6 +103,7 @@ class Download<Output extends CheckedOutput> {
         return finalAnswer;
       }
       default:
+        // The type of `answer` is still that of all kinds.
         return { ...answer, kind: answer.kind };
     }
   }
@@ -115,8 +116,8 @@ class Download<Output extends CheckedOutput> {
       const broken = `the export of ${this.#options.label} is broken twice in the same way`;
       return forLaterRun(answer, `${broken}: ${clause}. Nothing of it was stored`);
     }
-    const splitsBefore = this.#failedAttempts.filter((attempt) => attempt.kind === 'retry_or_split').length;
-    const isTooLarge = kind === 'retry_or_split' && splitsBefore + 1 >= TOO_LARGE_AFTER;
+    const splitAnswers = [...this.#failedAttempts, answer].filter((attempt) => attempt.kind === 'retry_or_split');
+    const isTooLarge = kind === 'retry_or_split' && splitAnswers.length >= TOO_LARGE_AFTER;
     return isTooLarge ? { ...answer, kind: 'too_large' } : undefined;
   }
 
@@ -161,11 +162,11 @@ class Download<Output extends CheckedOutput> {
    * whole if another one ended without a line end.
    */
   async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | NoData> {
-    const { hasFinalNewline = true, mayGrow = false } = this.#options;
+    const { expectsFinalNewline = true, mayGrow = false } = this.#options;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
     const { scan } = body;
     const isHeaderAlone = scan.hasFinalNewline && scan.rows === 0;
-    if (scan.hasFinalNewline === hasFinalNewline || isHeaderAlone || isConfirmed) return body;
+    if (scan.hasFinalNewline === expectsFinalNewline || isHeaderAlone || isConfirmed) return body;
     await body.output.discard?.();
     const isFirst = this.#cutLengths.size === 0;
     this.#cutLengths.add(body.bytes);
