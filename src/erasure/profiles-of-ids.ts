@@ -9,7 +9,7 @@ import { RowReader } from '../cells/csv/row-reader.ts';
 import { personIdOf } from '../engine/people/people.ts';
 import { foldedSpelling, keepNearest } from '../engine/people/spelling.ts';
 import type { ExportService, ProfileRequest } from '../service/export/export-service.ts';
-import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
+import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileOptions } from '../service/export/profiles.ts';
 
 interface ProfileQuery {
   /** The external ids of the list. */
@@ -50,7 +50,7 @@ export async function profilesOfIds(
 }
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */
-async function download(request: ProfileRequest, deps: ProfileDeps<ProfilesOfIds>) {
+async function download(request: ProfileRequest, deps: ProfileOptions<ProfilesOfIds>) {
   try {
     return await downloadProfiles(request, deps);
   } catch (error) {

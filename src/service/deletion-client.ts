@@ -9,7 +9,8 @@ import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from '../http/quot
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
-import { outcomeOf, serviceRequest } from './operation.ts';
+import { outcomeOf } from './outcome-table.ts';
+import { serviceRequest } from './service-request.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
@@ -68,28 +69,28 @@ export class DeletionClient {
       { access_token: importToken.reveal() },
       { identity: { external_id: externalId }, request_datetime: new Date(clock.now()).toISOString() },
     );
-    const answer = await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
-      this.#exchange(request, timedSignal),
-    ).catch((error: unknown) => {
+    try {
+      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+        this.#exchange(request, timedSignal, isAddressProven),
+      );
+    } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
       return networkAnswer(error, this.#transport.host);
-    });
-    if ('kind' in answer) return answer;
-    const { status, headers, body } = answer;
-    const traits = deletionTraits(status, body, { host: this.#transport.host, isAddressProven: isAddressProven() });
-    const { kind, code = traits.code ?? `http_${status}`, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
-    return { kind, code, status, message, quotaReport: readQuotaReport(headers, clock.now()) };
+    }
   }
 
-  async #exchange(request: OutgoingRequest, signal: AbortSignal) {
+  async #exchange(request: OutgoingRequest, signal: AbortSignal, isAddressProven: () => boolean) {
     const answer = await this.#transport.send(request, signal);
     try {
       const { status, headers } = answer;
       if (status === 200) checkCharset(headers);
       // A failure counts by its status, also one whose body cannot be read.
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
-      return { status, headers, body: body.toString() };
+      const context = { host: this.#transport.host, isAddressProven: isAddressProven() };
+      const traits = deletionTraits(status, body.toString(), context);
+      const { kind, code = traits.code ?? `http_${status}`, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
+      return { kind, code, status, message, quotaReport: readQuotaReport(headers, this.#options.clock.now()) };
     } finally {
       answer.close();
     }

@@ -1,5 +1,5 @@
 import { parseJsonObject } from '../base/json.ts';
-import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from './operation.ts';
+import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from './outcome-table.ts';
 
 /**
  * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may

@@ -14,8 +14,9 @@ import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
-import { outcomeOf, serviceRequest } from '../operation.ts';
-import { peekBody, redirectOrigin, traitsOfBody } from './content.ts';
+import { outcomeOf } from '../outcome-table.ts';
+import { serviceRequest } from '../service-request.ts';
+import { originOf, peekBody, traitsOfBody } from './content.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -128,7 +129,7 @@ export class ExportClient implements ExportService {
       ...traitsOfBody(start, exportToken.reveal()),
       status,
       host: this.#transport.host,
-      location: redirectOrigin(headers.location, baseUrl),
+      redirectOrigin: originOf(headers.location, baseUrl),
     };
     const { kind, code = traits.reason ?? 'no_reason', text: clause } = outcomeOf(EXPORT_OUTCOMES, traits);
     return { kind, code, clause };

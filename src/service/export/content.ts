@@ -38,7 +38,7 @@ function reasonIn(text: string, token: string): string | undefined {
 }
 
 /** The origin of a `Location`; the rest of it is never shown. */
-export function redirectOrigin(location: string | undefined, base: string): string | undefined {
+export function originOf(location: string | undefined, base: string): string | undefined {
   if (location === undefined || !URL.canParse(location, base)) return undefined;
   const { origin, protocol } = new URL(location, base);
   return origin === 'null' ? protocol : origin;

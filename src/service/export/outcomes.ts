@@ -1,5 +1,5 @@
 import type { BodyFault } from '../../http/failures.ts';
-import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../operation.ts';
+import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../outcome-table.ts';
 import type { NoData } from './export-service.ts';
 
 /** What a body's first bytes show, behind a BOM and white space. `other` may be CSV: the scan checks it. */
@@ -12,7 +12,7 @@ export interface ExportTraits {
   readonly reason: string | undefined;
   readonly host: string;
   /** Origin that a redirect points to. */
-  readonly location: string | undefined;
+  readonly redirectOrigin: string | undefined;
 }
 
 /**
@@ -91,8 +91,8 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     when: hasStatusBetween(300, 399),
     kind: 'config',
     code: 'redirect',
-    text: ({ host, status, location }) =>
-      `${host} answered ${status} and points to ${location ?? 'nowhere'}, which is not followed, ` +
+    text: ({ host, status, redirectOrigin }) =>
+      `${host} answered ${status} and points to ${redirectOrigin ?? 'nowhere'}, which is not followed, ` +
       `since the token is for ${host} alone: ${CHECK_BASE_URL}`,
   },
   {

@@ -10,7 +10,7 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 /** Asks for the ids alone, as far as a request can. */
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
-export interface ProfileDeps<Output extends CheckedOutput>
+export interface ProfileOptions<Output extends CheckedOutput>
   extends Omit<Runtime, 'env'>,
     Pick<DownloadOptions<Output>, 'service' | 'openOutput'> {
   readonly scannerOptions?: Omit<ScannerOptions, 'needsEventColumns'>;
@@ -23,7 +23,7 @@ export interface ProfileDeps<Output extends CheckedOutput>
  */
 export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,
-  { scannerOptions, ...download }: ProfileDeps<Output>,
+  { scannerOptions, ...download }: ProfileOptions<Output>,
 ): Promise<FinalAnswer<Output>> {
   const answer = await downloadChecked({
     ...download,

@@ -7,7 +7,7 @@ import { proxyFor } from '../../../src/http/proxy.ts';
 import { readQuotaReport } from '../../../src/http/quota-report.ts';
 import { TimeLimitReached } from '../../../src/http/time-limit.ts';
 import { Transport, type TransportOptions } from '../../../src/http/transport.ts';
-import { redirectOrigin, traitsOfBody } from '../../../src/service/export/content.ts';
+import { originOf, traitsOfBody } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
 import { until } from '../../support/wait.ts';
@@ -91,7 +91,7 @@ describe('the reason of a failure', () => {
   });
 
   it('names of a redirect its origin alone', () => {
-    const origin = (location: string) => redirectOrigin(location, 'https://api.example/x');
+    const origin = (location: string) => originOf(location, 'https://api.example/x');
     expect(origin('https://login.example:8443/?t=1')).toBe('https://login.example:8443');
     expect([origin('/login'), origin('mailto:someone'), origin('http://')]).toEqual([
       'https://api.example',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
 import { traitsOfBody } from '../../../src/service/export/content.ts';
 import { EXPORT_OUTCOMES, type ExportTraits } from '../../../src/service/export/outcomes.ts';
-import { outcomeOf } from '../../../src/service/operation.ts';
+import { outcomeOf } from '../../../src/service/outcome-table.ts';
 
 type ExportCase = [
   status: number,
@@ -18,7 +18,7 @@ describe('the answer to an export', () => {
     content,
     reason,
     host: 'api.example',
-    location: undefined,
+    redirectOrigin: undefined,
   });
   const rows: ExportCase[] = [
     [200, 'client_connection_closed', 'json', 'retry'],

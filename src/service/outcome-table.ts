@@ -1,23 +1,4 @@
-// This folder: the operations of the service, each one request and its answer: exports in `export`, and deletions.
-// `check.ts` tries one export for `check`. This file has what they share: the form of a request, and of a
-// table of answers.
-
-import type { OutgoingRequest } from '../http/transport.ts';
-
-/** A request of an operation: `body` as JSON, in the scope of a service. */
-export const serviceRequest = (
-  path: string,
-  serviceId: string,
-  headers: OutgoingRequest['headers'],
-  body: object,
-): OutgoingRequest => ({
-  method: 'POST',
-  path: `${path}?service_id=${encodeURIComponent(serviceId)}`,
-  headers: { 'Content-Type': 'application/json', 'User-Agent': 'dfinery-elt', ...headers },
-  body: JSON.stringify(body),
-});
-
-/** A row of an outcome table: the meaning of the answers for which `when` is true. */
+/** A row of an outcome table: the meaning of the answers for which `when` is true. The last row matches everything. */
 export interface OutcomeRow<Answer, Kind> {
   readonly when: (answer: Answer) => boolean;
   readonly kind: Kind;
@@ -41,7 +22,7 @@ export const hasStatusBetween =
   ({ status }: { readonly status: number }): boolean =>
     status >= first && status <= last;
 
-/** What the first row that matches says of an answer; the last one of a table matches everything. */
+/** What the first row that matches says of an answer. */
 export function outcomeOf<Answer, Kind>(rows: readonly OutcomeRow<Answer, Kind>[], answer: Answer) {
   const { kind, code, text } = rows.find(({ when }) => when(answer)) ?? rows[rows.length - 1];
   return { kind, code, text: text(answer) };

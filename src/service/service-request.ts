@@ -1,0 +1,18 @@
+// This folder: the operations of the service, each one request and its answer: exports in `export`, and deletions.
+// `check.ts` tries one export for `check`. All have the same form of a request, which is here, and of an
+// `outcome-table.ts`.
+
+import type { OutgoingRequest } from '../http/transport.ts';
+
+/** A request of an operation: `body` as JSON, in the scope of a service. */
+export const serviceRequest = (
+  path: string,
+  serviceId: string,
+  headers: OutgoingRequest['headers'],
+  body: object,
+): OutgoingRequest => ({
+  method: 'POST',
+  path: `${path}?service_id=${encodeURIComponent(serviceId)}`,
+  headers: { 'Content-Type': 'application/json', 'User-Agent': 'dfinery-elt', ...headers },
+  body: JSON.stringify(body),
+});
