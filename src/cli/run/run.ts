@@ -1,4 +1,4 @@
-// This folder: the run behind `sync` with its plan, its record, its summary and its notification.
+// This folder: the run behind `sync` with its plan, its progress, its record, its summary and its notification.
 
 import { EXIT, messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
@@ -14,7 +14,8 @@ import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
 import { loadOptions } from '../places.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { progressOf, withProgress } from '../terminal/progress.ts';
+import { withProgress } from '../terminal/progress.ts';
+import { progressOf } from './run-progress.ts';
 import { summaryOf } from './summary.ts';
 
 /** What a sync is asked to do. */
@@ -36,17 +37,18 @@ export interface RunOutcome {
 
 /** Opens a place, plans, and exports into it. The place records the run, and the summary tells of a failure, too. */
 export async function runSync(input: SyncInput, context: Context): Promise<RunOutcome> {
-  const { summary, failure } = await openAndExport(input, context).catch(nothingDone(context));
-  if (failure === undefined) return { summary };
-  const { exit, sentence: error } = failure;
-  return { summary: { ...summary, exit, error }, failure };
-}
-
-async function openAndExport(input: SyncInput, context: Context): Promise<RunOutcome> {
   const { place, schemaFile } = input;
-  const config = requireKeys(input.config, ...EXPORT_KEYS);
-  const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
-  return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
+  let outcome: RunOutcome;
+  try {
+    const config = requireKeys(input.config, ...EXPORT_KEYS);
+    const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
+    outcome = await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
+  } catch (error) {
+    outcome = nothingDone(error, context);
+  }
+  const { summary, failure } = outcome;
+  if (failure === undefined) return outcome;
+  return { summary: { ...summary, exit: failure.exit, error: failure.sentence }, failure };
 }
 
 async function exportInto(
@@ -73,8 +75,8 @@ async function exportInto(
   } catch (error) {
     failure = failureOf(error, context);
   }
-  const [seconds, keepsCursor] = [(clock.now() - began) / 1_000, sink.kind === 'stateful'];
-  return { summary: summaryOf(plan, load.counts, { seconds, keepsCursor }), failure };
+  const seconds = (clock.now() - began) / 1_000;
+  return { summary: summaryOf(plan, load.counts, { seconds, keepsCursor: sink.kind === 'stateful' }), failure };
 }
 
 /**
@@ -88,7 +90,7 @@ export async function withRunRecord(
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
   const began = clock.now();
-  const { summary, failure } = await work(began).catch(nothingDone(context));
+  const { summary, failure } = await work(began).catch((error) => nothingDone(error, context));
   const { rows, days, exports, bytes } = summary;
   const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
   const ending = { exitCode: failure?.exit ?? EXIT.done, cause: failure?.sentence ?? null };
@@ -105,6 +107,7 @@ export async function withRunRecord(
 }
 
 /** The outcome of a run that failed before it had done anything. */
-const nothingDone =
-  (context: Context) =>
-  (error: unknown): RunOutcome => ({ summary: EMPTY_SUMMARY, failure: failureOf(error, context) });
+const nothingDone = (error: unknown, context: Context): RunOutcome => ({
+  summary: EMPTY_SUMMARY,
+  failure: failureOf(error, context),
+});

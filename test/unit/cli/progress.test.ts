@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { progressOf } from '../../../src/cli/run/run-progress.ts';
 import { terminalColumns } from '../../../src/cli/terminal/process-terminal.ts';
-import { progressOf } from '../../../src/cli/terminal/progress.ts';
 import { NOTHING_STORED } from '../../../src/table/commit.ts';
 
 /** How far a run of 31 days is 100 s after its begin. */

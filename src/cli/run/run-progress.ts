@@ -1,0 +1,37 @@
+import { formatBytes, formatCount, formatDuration } from '../../base/quantities.ts';
+import type { LoadCounts } from '../../targets/load.ts';
+import type { Progress } from '../terminal/progress.ts';
+
+const BAR_COLUMNS = 12;
+
+/** How far a run is at `now`. `waitingUntil`: the instant (ms) until which it sends nothing; undefined: it sends. */
+export function progressOf(
+  counts: LoadCounts,
+  { plannedDays, began, waitingUntil }: { plannedDays: number; began: number; waitingUntil: number | undefined },
+  now: number,
+): Progress {
+  const { total, answeredExports, receivedBytes } = counts;
+  const days = total.daysWritten.length + total.daysUnchanged.length;
+  const planned = Math.max(plannedDays, days);
+  const isWaiting = waitingUntil !== undefined;
+  const elapsed = now - began;
+  const daysToGo = planned - days;
+  // A narrow terminal cuts the line at its end.
+  const parts = [
+    `${days} of ${formatCount(planned, 'day')} stored`,
+    isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
+    !isWaiting && days > 0 && daysToGo > 0 && `${formatDuration((elapsed / days) * daysToGo)} left`,
+    `${formatCount(answeredExports, 'export')}, ${formatBytes(receivedBytes)}`,
+    formatCount(total.rowsWritten, 'row'),
+    elapsed > 0 && `${(receivedBytes / 1e3 / elapsed).toFixed(1)} MB/s`,
+  ];
+  return { text: parts.filter((part) => part !== false).join(' · '), bar: barOf(days, answeredExports, planned) };
+}
+
+/** Full for days that are stored, half for those that are exported: a batch of many days is stored at once. */
+function barOf(days: number, exports: number, planned: number): string {
+  const columnsOf = (part: number) => Math.round((Math.min(part, planned) / Math.max(1, planned)) * BAR_COLUMNS);
+  const full = columnsOf(days);
+  const half = Math.max(0, columnsOf(exports) - full);
+  return `${'█'.repeat(full)}${'▒'.repeat(half)}${'░'.repeat(BAR_COLUMNS - full - half)}`;
+}
