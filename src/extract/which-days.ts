@@ -84,7 +84,7 @@ export function planRun(input: PlanInput): Plan {
   const oldestDay = oldestExportedDay(now, settings.historyDays);
   const start = state?.start_date ?? initialStart(input, state, oldestDay);
   const plan = { settings, fingerprints, appends, state, receipts, start };
-  const basis = { ...plan, oldestDay, firstDay: laterOf(start, oldestDay), lastDay: lastDayOf(input), now };
+  const basis = { ...plan, oldestDay, lastDay: lastDayOf(input), now };
   if (from !== undefined) return { ...plan, ...namedDays(from, to, basis) };
   return { ...plan, ...(fullRefresh ? refreshDays(basis) : syncDays(basis)) };
 }
@@ -111,9 +111,8 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
 type ChosenDays = Pick<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
 interface PlanBasis extends Omit<Plan, keyof ChosenDays> {
-  /** The first day that is most likely still exported, and the first one from the start on. */
+  /** The first day that is most likely still exported. */
   readonly oldestDay: Day;
-  readonly firstDay: Day;
   /** The last day that may be read. */
   readonly lastDay: Day;
   readonly now: number;
@@ -135,7 +134,7 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
 }
 
 function refreshDays(basis: PlanBasis): ChosenDays {
-  const { receipts, fingerprints, oldestDay, firstDay, lastDay } = basis;
+  const { receipts, fingerprints, start, oldestDay, lastDay } = basis;
   const notes = startWarnings(basis);
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay).sort();
   for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherFilters(receipts.get(day), fingerprints))) {
@@ -145,12 +144,14 @@ function refreshDays(basis: PlanBasis): ChosenDays {
   }
   // `--from` may have loaded days before the start.
   const storedDays = [...receipts.keys()].filter((day) => day >= oldestDay && day <= lastDay);
-  const days = union(daysOf(firstDay, lastDay), storedDays).filter((day) => receipts.get(day)?.pruned !== true);
+  const days = union(daysOf(laterOf(start, oldestDay), lastDay), storedDays).filter(
+    (day) => receipts.get(day)?.pruned !== true,
+  );
   return { mode: 'refresh', days, notes };
 }
 
 function syncDays(basis: PlanBasis): ChosenDays {
-  const { settings, receipts, appends, state, start, fingerprints, oldestDay, firstDay, lastDay, now } = basis;
+  const { settings, receipts, appends, state, start, fingerprints, oldestDay, lastDay, now } = basis;
   const gaps = new Set(state?.gaps);
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
@@ -164,7 +165,9 @@ function syncDays(basis: PlanBasis): ChosenDays {
   const [firstIncomplete] = incompleteDays;
   if (appends || firstIncomplete === undefined) return { mode: 'sync', days: union(readAgain, incompleteDays), notes };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
-  const lookback = daysOf(laterOf(lookbackStart, firstDay), addDays(firstIncomplete, -1)).filter(mayBeReadAgain);
+  const lookback = daysOf(lookbackStart, addDays(firstIncomplete, -1)).filter(
+    (day) => day >= start && day >= oldestDay && mayBeReadAgain(day),
+  );
   const lookedBackTo = lookback.find((day) => day === lookbackStart && !readAgain.includes(day));
   return { mode: 'sync', days: union(lookback, readAgain, incompleteDays), lookedBackTo, notes };
 }
@@ -185,14 +188,13 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
 }
 
 /** Warns if days after `start_date` are not read. */
-function startWarnings({ settings, receipts, state, start, now }: PlanBasis): LogEvent[] {
-  const { startDate = start, historyDays } = settings;
+function startWarnings({ settings, receipts, state, start, oldestDay }: PlanBasis): LogEvent[] {
+  const { startDate = start } = settings;
   if (state === undefined) {
     const message = `Days before ${start} can no longer be exported: reading from ${start} instead of ${startDate}.`;
     return startDate < start ? [note('warn', 'plan.shortened', message)] : [];
   }
-  const oldestUnread = laterOf(startDate, oldestExportedDay(now, historyDays));
-  const unreadDays = daysOf(oldestUnread, addDays(start, -1)).filter((day) => !receipts.has(day));
+  const unreadDays = daysOf(laterOf(startDate, oldestDay), addDays(start, -1)).filter((day) => !receipts.has(day));
   if (unreadDays.length === 0) return [];
   const message =
     `start_date is before ${start}, the start of the first load, and ${formatDays(unreadDays)} can still be exported. ` +
