@@ -2,7 +2,7 @@ import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
-import type { DayResult, EmptyDay, FailedDay } from './download/day-download.ts';
+import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
@@ -23,7 +23,7 @@ export class DayResults {
   /** Receipts of the days that the run loaded. */
   readonly #loadedReceipts: Receipt[] = [];
   /** Days answered without data, while nothing proves that the service exports days. */
-  readonly #unprovenDays: EmptyDay[] = [];
+  readonly #unprovenDays: UnprovenDay[] = [];
   /** Days that are no longer exported and that nobody wanted before. */
   readonly #unwantedDays: Day[] = [];
   readonly #failures: UserError[] = [];
@@ -40,7 +40,7 @@ export class DayResults {
   add(dayResult: DayResult): CheckedDay | undefined {
     if (dayResult.kind === 'gone') this.#addGone(dayResult.day);
     if (dayResult.kind === 'failed') this.#addFailed(dayResult);
-    if (dayResult.kind === 'empty') this.#unprovenDays.push(dayResult);
+    if (dayResult.kind === 'unproven') this.#unprovenDays.push(dayResult);
     if (dayResult.kind !== 'downloaded') return undefined;
     this.#addDownloaded(dayResult.checkedDay.receipt);
     return dayResult.checkedDay;

@@ -49,7 +49,7 @@ export class EventStream {
   /** Accepts the result of a day; true if its records are to be written. It may end the stream with a failure. */
   async accept(result: DayResult): Promise<boolean> {
     try {
-      const wasExported = result.kind === 'downloaded' || result.kind === 'empty';
+      const wasExported = result.kind === 'downloaded' || result.kind === 'unproven';
       if (wasExported && this.plan.keepsDuplicates) this.#requireKnownEnd();
       const checkedDay = this.#results.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.

@@ -13,13 +13,13 @@ import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type ExportResult, fileOfBody, openSpoolOutput, removeFiles, type SendExport } from '../spool.ts';
+import { fileOfBody, openSpoolOutput, removeFiles, type SendExport, type SpooledAnswer } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */
-export type DayResult = DownloadedDay | EmptyDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
+export type DayResult = DownloadedDay | UnprovenDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
 
 interface DownloadedDay {
   readonly kind: 'downloaded';
@@ -27,9 +27,9 @@ interface DownloadedDay {
   readonly checkedDay: CheckedDay;
 }
 
-/** A day that was answered twice without data. Once another day has come as CSV, it is a downloaded day without rows. */
-export interface EmptyDay extends Omit<DownloadedDay, 'kind'> {
-  readonly kind: 'empty';
+/** A day that was answered twice without data. Only if the service exports other days is it a day without rows. */
+export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
+  readonly kind: 'unproven';
   readonly answer: NoDownload;
 }
 
@@ -73,12 +73,12 @@ export class DayDownloader {
   async run(): Promise<DayResult> {
     const { service, settings, endProofDay } = this.#deps;
     const provesEnd = this.#day === endProofDay;
-    const result = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
-    const dayResult = await this.#resultOf(result);
+    const answer = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
+    const dayResult = await this.#resultOf(answer);
     return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
   }
 
-  /** Exports the day until the result is final. Throws a failure of the quota, of the clocks or of the disk. */
+  /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
     const { service, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...changes };
@@ -91,16 +91,15 @@ export class DayDownloader {
       openOutput: () => openSpoolOutput(spool),
     });
     this.#exports += answer.exports;
-    if (answer.kind !== 'checked') return answer;
-    service.learnFromScan(answer.scan);
-    return { kind: 'file', file: fileOfBody(answer) };
+    if (answer.kind === 'checked') service.learnFromScan(answer.scan);
+    return answer;
   };
 
   /**
-   * What the result of an export means for the day.
+   * What the final answer to an export means for the day.
    *
-   *   result                     a day that is over                       a day that is not over
-   *   a file                     its rows                                 its rows
+   *   answer                     a day that is over                       a day that is not over
+   *   checked                    its rows                                 its rows
    *   empty                      no rows, if it comes twice and none are  left to the next run
    *                              stored under the same filters; or failed
    *   too_large                  its parts                                left to the next run
@@ -109,24 +108,24 @@ export class DayDownloader {
    *   config, invalid            ends the run                             left to the next run
    *   later                      failed                                   left to the next run
    */
-  async #resultOf(result: ExportResult): Promise<DayResult> {
+  async #resultOf(answer: SpooledAnswer): Promise<DayResult> {
     const day = this.#day;
-    if (result.kind === 'file') return this.#downloaded([result.file]);
-    if (!this.#isOver) return this.#failed(downloadError(day, result));
-    switch (result.kind) {
+    if (answer.kind === 'checked') return this.#downloaded([fileOfBody(answer)]);
+    if (!this.#isOver) return this.#failed(downloadError(day, answer));
+    switch (answer.kind) {
       case 'empty':
-        return this.#confirmEmpty(result);
+        return this.#confirmEmpty(answer);
       case 'too_large':
         return this.#inParts();
       case 'gone':
         return { kind: 'gone', day };
       case 'unsupported':
-        return this.#failed(unsupportedError(day, result));
+        return this.#failed(unsupportedError(day, answer));
       case 'config':
       case 'invalid':
-        throw downloadError(day, result);
+        throw downloadError(day, answer);
       default:
-        return this.#failed(downloadError(day, result));
+        return this.#failed(downloadError(day, answer));
     }
   }
 
@@ -143,7 +142,7 @@ export class DayDownloader {
     const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#storedRows;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
-    if (rows === 0) return { ...this.#downloaded([]), kind: 'empty', answer };
+    if (rows === 0) return { ...this.#downloaded([]), kind: 'unproven', answer };
     return fail(
       `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
     );

@@ -6,7 +6,7 @@ import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
-import { DayDownloader, type DayResult, type DownloadDeps, type EmptyDay } from './day-download.ts';
+import { DayDownloader, type DayResult, type DownloadDeps, type UnprovenDay } from './day-download.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOF_DAYS = 7;
@@ -43,23 +43,22 @@ export class DownloadQueue {
    * ahead. Throws a failure that ends the run when the turn of its day comes; of those days at once.
    */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
+    const { signal, service } = this.#deps;
     await this.#sendFirst();
     this.#startFrom(0);
     for (const [i, day] of this.#days.entries()) {
       const dayResult = await this.#download(day);
-      this.#deps.signal.throwIfAborted();
+      signal.throwIfAborted();
       this.#startedDownloads.delete(day);
       this.#startFrom(i + 1);
-      yield dayResult.kind === 'empty' ? this.#withoutRows(dayResult) : dayResult;
+      yield dayResult.kind === 'unproven' && service.hasExportedDay ? this.#withoutRows(dayResult) : dayResult;
     }
   }
 
-  /** A day without data, as one without rows if the service exports other days. Else nothing is stored of it. */
-  #withoutRows(emptyDay: EmptyDay): DayResult {
-    const { day, checkedDay, answer } = emptyDay;
-    const { service, logger } = this.#deps;
-    if (!service.hasExportedDay) return emptyDay;
-    logger.warn('day.empty_answer', `${day}: ${answer.clause}, twice. It counts as a day without rows.`, { day });
+  /** A day without data, as one without rows: the service exports other days. */
+  #withoutRows({ day, checkedDay, answer }: UnprovenDay): DayResult {
+    const message = `${day}: ${answer.clause}, twice. It counts as a day without rows.`;
+    this.#deps.logger.warn('day.empty_answer', message, { day });
     return { kind: 'downloaded', day, checkedDay };
   }
 
@@ -84,7 +83,7 @@ export class DownloadQueue {
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
       const dayResult = await this.#resultAlone(day);
-      if (dayResult.kind !== 'empty') return;
+      if (dayResult.kind !== 'unproven') return;
       codes.add(dayResult.answer.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND_CODE))

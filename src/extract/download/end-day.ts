@@ -3,18 +3,18 @@ import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import { type ExportSettings, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type ExportResult, removeFiles, type SendExport } from '../spool.ts';
+import { removeFiles, type SendExport, type SpooledAnswer } from '../spool.ts';
 
 const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
-/** The results that another `to_date` may change. */
-const MAY_DEPEND_ON_END = new Set<ExportResult['kind']>(['file', 'empty', 'invalid', 'too_large']);
+/** The answers that another `to_date` may change. */
+const MAY_DEPEND_ON_END = new Set<SpooledAnswer['kind']>(['checked', 'empty', 'invalid', 'too_large']);
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most, and tells `service`.
- * Returns the result for D under the rule that holds then. Rows prove it only if they have every column by which the
+ * Returns the answer for D under the rule that holds then. Rows prove it only if they have every column by which the
  * service may select.
  *
  *   [D,D] spans an hour                                                       the end is included
@@ -26,28 +26,28 @@ export async function proveEndDay(
   sendExport: SendExport,
   service: ExtractDeps['service'],
   settings: ExportSettings,
-): Promise<ExportResult> {
+): Promise<SpooledAnswer> {
   const next = addDays(day, 1);
   const dayAlone = await sendExport({ to: day });
   if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return dayAlone;
   const canProve = keepsColumn(EVENT_DATETIME, settings);
-  if (dayAlone.kind === 'file' && canProve && spansAnHour(dayAlone.file.columns)) {
+  if (dayAlone.kind === 'checked' && canProve && spansAnHour(dayAlone.scan.columns)) {
     service.learnFromProof(day, true);
     return dayAlone;
   }
   const bothDays = await sendExport({ to: next });
-  if (hasNoRows(dayAlone) && bothDays.kind === 'file' && bothDays.file.rows > 0) {
+  if (hasNoRows(dayAlone) && bothDays.kind === 'checked' && bothDays.scan.rows > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
     if (hasNoRows(nextAlone)) service.learnFromProof(day, false);
-    if (nextAlone.kind === 'file') await removeFiles([nextAlone.file]);
+    if (nextAlone.kind === 'checked') await removeFiles([nextAlone.output]);
   }
-  if (dayAlone.kind === 'file') await removeFiles([dayAlone.file]);
+  if (dayAlone.kind === 'checked') await removeFiles([dayAlone.output]);
   return bothDays;
 }
 
 /** True for an export without any row; false for another failure. */
-const hasNoRows = (result: ExportResult): boolean =>
-  result.kind === 'file' ? result.file.rows === 0 : result.kind === 'empty';
+const hasNoRows = (answer: SpooledAnswer): boolean =>
+  answer.kind === 'checked' ? answer.scan.rows === 0 : answer.kind === 'empty';
 
 /**
  * True if at least one datetime system column has values, and each that has some spans an hour. One column is not
