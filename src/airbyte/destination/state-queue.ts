@@ -20,13 +20,12 @@ export class StateQueue {
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
   readonly #items: (QueuedRow | InputState)[] = [];
-  /** Index of the first item that is not released. */
+  /** Index of the first item that is neither counted nor echoed. */
   #nextIndex = 0;
-  /** Counts of the released rows that no state has reported yet. */
+  /** Counts of the rows that no echoed state has reported yet. */
   readonly #unreported = new Map<ConfiguredStream, { recordCount: number; rejectedRecordCount: number }>();
-  #lastWrite: Promise<void> = Promise.resolve();
 
-  /** `idList`: the ids of the rows; complete before the first release. */
+  /** `idList`: the ids of the rows; complete before the first echo. */
   constructor(idList: IdList, writer: MessageWriter) {
     this.#idList = idList;
     this.#writer = writer;
@@ -44,41 +43,37 @@ export class StateQueue {
     this.#decisions.set(id, decision);
   }
 
-  /** Echoes the states before which every row is decided. */
-  release(): void {
+  /** Writes the states before which every row is decided. A failure to write aborts the run. */
+  echoDecided(): void {
     for (; this.#nextIndex < this.#items.length; this.#nextIndex++) {
       const item = this.#items[this.#nextIndex];
       if (item.type === 'STATE') this.#echo(item);
-      else if (!this.#countIfDecided(item)) return;
+      else {
+        const decision = this.#decisionOn(item);
+        if (decision === undefined) return;
+        const counts = this.#unreported.get(item.stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
+        counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
+        this.#unreported.set(item.stream, counts);
+      }
     }
   }
 
-  /** Resolves when every released state has been written; rejects when one could not. */
-  drain(): Promise<void> {
-    return this.#lastWrite;
-  }
-
-  /** Counts a row; false for one that is not decided. */
-  #countIfDecided({ stream, id }: QueuedRow): boolean {
-    // The id of a row that was withdrawn later is not on the list.
-    const decision = id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
-    if (decision === undefined) return false;
-    const counts = this.#unreported.get(stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
-    counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
-    this.#unreported.set(stream, counts);
-    return true;
+  /** The id of a row that was withdrawn later is not on the list. */
+  #decisionOn({ id }: QueuedRow): Decision | undefined {
+    return id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
   }
 
   /** Writes a state as it came, plus the counts of its rows that no earlier state has reported. */
   #echo({ stream, head, tail }: InputState): void {
-    const streams = stream === undefined ? [...this.#unreported.keys()] : [stream];
-    const counts = streams.flatMap((reported) => this.#unreported.get(reported) ?? []);
-    for (const reported of streams) this.#unreported.delete(reported);
-    const recordCount = counts.reduce((sum, stats) => sum + stats.recordCount, 0);
-    const rejectedRecordCount = counts.reduce((sum, stats) => sum + stats.rejectedRecordCount, 0);
-    const line = `${head}"destinationStats":${JSON.stringify({ recordCount, rejectedRecordCount })},${tail}`;
-    this.#lastWrite = this.#lastWrite.then(() => this.#writer.writeLine(line));
-    // `drain` rejects all the same; this only keeps the rejection from being called unhandled.
-    this.#lastWrite.catch(() => {});
+    const stats = { recordCount: 0, rejectedRecordCount: 0 };
+    for (const [rowStream, counts] of this.#unreported) {
+      if (stream !== undefined && stream !== rowStream) continue;
+      stats.recordCount += counts.recordCount;
+      stats.rejectedRecordCount += counts.rejectedRecordCount;
+      this.#unreported.delete(rowStream);
+    }
+    const line = `${head}"destinationStats":${JSON.stringify(stats)},${tail}`;
+    // `drain` of the writer rejects all the same; this only keeps the rejection from being called unhandled.
+    this.#writer.writeLine(line).catch(() => {});
   }
 }

@@ -1,12 +1,13 @@
 import { EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
+import type { Logger } from '../../base/log.ts';
 import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
 import { IdList } from '../../erasure/list/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
-import { readConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
+import { readConfig, type Verb } from '../protocol/connector.ts';
 import { requireIdStreams } from './id-streams.ts';
 import { inputMessages } from './input-messages.ts';
 import { StateQueue } from './state-queue.ts';
@@ -35,21 +36,21 @@ export const write: Verb = async (context) => {
       list: idList,
       consent: config.dryRun ? 'none' : 'configured',
       deleter,
-      onPlanned: (plan) => logStart(plan, config, context),
+      onPlanned: (plan) => logStart(plan, config, logger),
       onDecided(id, decision, hasConfirmed) {
         queue.decide(id, decision);
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
-        if (hasConfirmed) queue.release();
+        if (hasConfirmed) queue.echoDecided();
       },
     });
     if (report.mode === 'executed') {
       // After a wrong token, service or field the rows must come again.
-      if (failure?.exitCode !== EXIT.usage) queue.release();
-      await queue.drain();
-      logReport(report, context);
+      if (failure?.exitCode !== EXIT.usage) queue.echoDecided();
+      await writer.drain();
+      logReport(report, logger);
     } else {
-      logWarnings(report, context);
-      if (config.dryRun) return endDryRun(report, failure, context);
+      logWarnings(report, logger);
+      if (config.dryRun) return endDryRun(report, failure, logger);
     }
     if (failure !== undefined) throw failure;
   } finally {
@@ -68,30 +69,30 @@ function addToList(idList: IdList, data: JsonObject, line: number, config: Desti
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
 /** Says what a real run would do. A guard is no failure here: a dry run is there to show it. */
-function endDryRun(report: ErasureReport, failure: UserError | undefined, context: VerbContext): undefined {
-  logReport(report, context);
+function endDryRun(report: ErasureReport, failure: UserError | undefined, logger: Logger): undefined {
+  logReport(report, logger);
   if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   const { guard, to_request: count } = report;
-  if (guard !== null) context.logger.warn('erase.guard', `A real run would stop before its first deletion: ${guard}`);
-  context.logger.warn(
+  if (guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${guard}`);
+  logger.warn(
     'erase.dry_run',
     `DRY RUN: nothing was deleted. ${plainCount(count, 'profile')} would be. The platform may show their ` +
       'rows as synced all the same. Set dry_run to false to delete.',
   );
 }
 
-function logReport(report: ErasureReport, { logger }: VerbContext): void {
+function logReport(report: ErasureReport, logger: Logger): void {
   for (const line of reportLines(report)) logger.info('erase.report', line);
 }
 
-function logWarnings({ warnings }: ErasureReport, { logger }: VerbContext): void {
+function logWarnings({ warnings }: ErasureReport, logger: Logger): void {
   for (const warning of warnings) logger.warn('erase.plan', warning);
 }
 
-function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig, context: VerbContext): void {
-  logWarnings(plan, context);
+function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
+  logWarnings(plan, logger);
   const { to_request: count } = plan;
   const about = formatDuration((count * 60_000) / requestsPerMinute);
   const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
-  context.logger.info('erase.begin', text);
+  logger.info('erase.begin', text);
 }
