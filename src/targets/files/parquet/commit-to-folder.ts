@@ -12,9 +12,9 @@ import {
   type FolderFile,
   type FolderVersion,
   filePath,
-  makeStateFile,
   PROFILES_FILE,
   STATE_FILE,
+  stateTextOf,
 } from './folder-state.ts';
 import { type FolderPlace, sizeAndTime } from './read-folder.ts';
 
@@ -59,11 +59,11 @@ export async function commitToFolder(
 
 /** Stores a version unless `_dfinery.json` has it. */
 async function writeState(storage: DiskStorage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
-  const stateFile = makeStateFile(version);
-  if (stateFile.text === version.stateFile.text) return version;
+  const stateText = stateTextOf(version);
+  if (stateText === version.stateText) return version;
   checkHeld();
-  await storage.write(STATE_FILE, stateFile.text);
-  return { ...version, isLoaded: true, stateFile };
+  await storage.write(STATE_FILE, stateText);
+  return { ...version, isLoaded: true, stateText };
 }
 
 async function putFile(storage: DiskStorage, newFile: NewFile): Promise<FolderFile> {

@@ -54,18 +54,20 @@ interface ListedFile extends Omit<FolderFile, 'columns'> {
   readonly columns: FileColumns | undefined;
 }
 
-/** `_dfinery.json`, and what it says. */
-interface StateFile {
-  readonly text: string;
-  readonly state: PlaceState;
-  readonly listedFiles: ReadonlyMap<string, ListedFile>;
+/** A damaged file. What the state says of it stays there: the right file may come back from a copy. */
+export interface DamagedFolderFile extends DamagedFile {
+  /** Undefined if the state does not list it. */
+  readonly listedFile: ListedFile | undefined;
+  /** The table of the file as it is stored. */
+  readonly tableState: TableState | undefined;
 }
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /** As it is on the disk. */
-  readonly stateFile: StateFile;
+  readonly damagedFiles: readonly DamagedFolderFile[];
+  /** The text of `_dfinery.json`. */
+  readonly stateText: string;
 }
 
 export const EMPTY_FOLDER: FolderVersion = {
@@ -75,7 +77,7 @@ export const EMPTY_FOLDER: FolderVersion = {
   damagedFiles: [],
   damageWarnings: [],
   removedDays: [],
-  stateFile: { text: '', state: newPlaceState(null), listedFiles: new Map() },
+  stateText: '',
 };
 
 interface FolderJson {
@@ -97,24 +99,17 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
 });
 
 /** The table of profiles, also if its file is damaged; undefined if there is none, or one of another program. */
-export function storedProfilesOf({ state, damagedFiles, stateFile }: FolderVersion): TableState | undefined {
-  const areDamaged = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
-  return state.user_profiles ?? (areDamaged ? stateFile.state.user_profiles : undefined);
-}
+export const storedProfilesOf = ({ state, damagedFiles }: FolderVersion): TableState | undefined =>
+  state.user_profiles ?? damagedFiles.find(({ table }) => table === USER_PROFILES.name)?.tableState;
 
-/**
- * The state file of a version. What the one before says of damaged files stays: the right ones may come back from a
- * copy.
- */
-export function makeStateFile(version: FolderVersion): StateFile {
-  const { files, damagedFiles, stateFile: before } = version;
+/** The text of `_dfinery.json` for a version. */
+export function stateTextOf(version: FolderVersion): string {
+  const { files, damagedFiles } = version;
   const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
   const tableColumns = columnsOfTables(state);
-  const damagedAsListed = damagedFiles.flatMap(({ path }) => before.listedFiles.get(path) ?? []);
-  const listedFiles = [...files, ...damagedAsListed].map(({ columns, ...file }): ListedFile => {
-    const isCurrent = columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[file.table]);
-    return { ...file, columns: isCurrent ? columns : undefined };
-  });
+  const hasTableColumns = ({ table, columns }: ListedFile) =>
+    columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
+  const listedFiles = [...files, ...damagedFiles.flatMap(({ listedFile }) => listedFile ?? [])];
   const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
@@ -124,16 +119,17 @@ export function makeStateFile(version: FolderVersion): StateFile {
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
     files: listedFiles
       .sort((a, b) => (a.path < b.path ? -1 : 1))
-      .map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
-        const other_columns = columns === undefined ? true : undefined;
+      .map((file) => {
+        const { table, day, rows, bytes, modified, sha256, writtenAt } = file;
+        const other_columns = hasTableColumns(file) ? undefined : true;
         return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, other_columns };
       }),
   };
-  return { text: `${JSON.stringify(json)}\n`, state, listedFiles: byPath(listedFiles) };
+  return `${JSON.stringify(json)}\n`;
 }
 
-/** Throws a configuration failure for a text that this program cannot have written. */
-export function parseStateFile(text: string, where: string): StateFile {
+/** What a text says of the folder, and of its files by their paths. Throws a configuration failure for a damaged one. */
+export function parseStateText(text: string, where: string) {
   const value = parseJson(text, where);
   checkVersion(value, FORMAT_VERSION, where);
   const json = requireValid<FolderJson>(validFolder, value, where);
@@ -144,14 +140,12 @@ export function parseStateFile(text: string, where: string): StateFile {
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const files = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): ListedFile => {
+  const listedFiles = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): ListedFile => {
     const columns = hasOthers ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns, writtenAt };
   });
-  return { text, state, listedFiles: byPath(files) };
+  return { state, listedFiles: new Map(listedFiles.map((file) => [file.path, file])) };
 }
-
-const byPath = (files: readonly ListedFile[]) => new Map(files.map((file) => [file.path, file]));
 
 /** A sentence about each table with damaged files. */
 export function damageWarningsOf(damagedFiles: readonly DamagedFile[]): string[] {

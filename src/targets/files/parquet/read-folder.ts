@@ -22,10 +22,10 @@ import { EVENTS, type TableName, typedColumns, USER_PROFILES } from '../../../ta
 import { columnTypeOf, fileProgramColumns } from '../file-layout.ts';
 import type { OpenPlace } from '../format.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
-import type { DamagedFile } from '../place-version.ts';
 import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
+  type DamagedFolderFile,
   damageWarningsOf,
   dayOfPath,
   EMPTY_FOLDER,
@@ -34,7 +34,7 @@ import {
   type FolderVersion,
   filePath,
   PROFILES_FILE,
-  parseStateFile,
+  parseStateText,
   STATE_FILE,
 } from './folder-state.ts';
 
@@ -62,16 +62,15 @@ export const readStateText = async (storage: DiskStorage): Promise<string | unde
 export async function readFolder({ engine, storage }: FolderPlace): Promise<FolderVersion> {
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
-  const stateFile = parseStateFile(stateText, storage.fullPath(STATE_FILE));
-  const { state } = stateFile;
+  const { state, listedFiles } = parseStateText(stateText, storage.fullPath(STATE_FILE));
   const files: FolderFile[] = [];
   const leftovers: FileMetadata[] = [];
-  const damagedFiles: DamagedFile[] = [];
+  const damagedFiles: DamagedFolderFile[] = [];
   for (const { table, day, path } of await expectedFiles(storage, state)) {
     const localPath = storage.fullPath(path);
     const onDisk = sizeAndTime(localPath);
     if (onDisk === undefined) continue;
-    const listedFile = stateFile.listedFiles.get(path);
+    const listedFile = listedFiles.get(path);
     const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
     const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
     const sha256 = hasSameSizeAndTime ? listedFile.sha256 : await hashFile(localPath);
@@ -90,11 +89,13 @@ export async function readFolder({ engine, storage }: FolderPlace): Promise<Fold
       const { receipt, writtenAt, columns } = metadata;
       leftovers.push(metadata);
       files.push({ table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns });
-    } else if (day !== undefined) damagedFiles.push({ table, day, path });
+    }
+    // Profiles without a day are of another program.
+    else if (day !== undefined) damagedFiles.push({ table, day, path, listedFile, tableState: state[table] });
   }
   const correction = correctedState(state, leftovers, { files, damagedFiles }, engine.clock.now());
   const damageWarnings = damageWarningsOf(damagedFiles);
-  return { ...correction, isLoaded: true, files, damagedFiles, damageWarnings, stateFile };
+  return { ...correction, isLoaded: true, files, damagedFiles, damageWarnings, stateText };
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */
