@@ -22,11 +22,11 @@ interface Series {
 }
 
 /** Stacked bars, one a day, as wide as the page. The bars are a stretched image; all text is text of the page. */
-export function eventsSection({ events }: PlaceReport): Html {
-  if (events.length === 0) return html``;
-  const shownDays = events.map(({ day }) => day).sort();
+export function eventsSection({ eventCounts }: PlaceReport): Html {
+  if (eventCounts.length === 0) return html``;
+  const shownDays = eventCounts.map(({ day }) => day).sort();
   const days = daysOf(shownDays[0], shownDays[shownDays.length - 1]);
-  const series = seriesOf(events, days);
+  const series = seriesOf(eventCounts, days);
   const largestTotal = Math.max(...days.map((_, i) => series.reduce((sum, { values }) => sum + values[i], 0)));
   const step = stepOf(largestTotal);
   const steps = Math.max(1, Math.ceil(largestTotal / step));
@@ -45,12 +45,12 @@ export function eventsSection({ events }: PlaceReport): Html {
 }
 
 /** The most frequent name first, all others last. */
-function seriesOf(events: PlaceReport['events'], days: readonly Day[]): Series[] {
-  return [...groupBy(events, ({ name }) => name)]
-    .map(([name, counts]) => {
+function seriesOf(eventCounts: PlaceReport['eventCounts'], days: readonly Day[]): Series[] {
+  return [...groupBy(eventCounts, ({ name }) => name)]
+    .map(([name, countsOfName]) => {
       const values = days.map(() => 0);
-      for (const count of counts) values[daysBetween(days[0], count.day)] += count.events;
-      return { name, values, total: counts.reduce((sum, count) => sum + count.events, 0) };
+      for (const { day, count } of countsOfName) values[daysBetween(days[0], day)] += count;
+      return { name, values, total: countsOfName.reduce((sum, { count }) => sum + count, 0) };
     })
     .sort((a, b) => Number(a.name === null) - Number(b.name === null) || b.total - a.total)
     .map(({ name, ...counts }) => ({ ...counts, name: shownName(name) }));

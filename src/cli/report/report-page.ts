@@ -94,8 +94,8 @@ function columnSection({ columns, rows }: PlaceReport): Html {
     {
       column: ({ name }) => name,
       type: ({ type }) => type ?? 'no value yet',
-      filled: ({ filled, rescued }) => percent(filled + rescued, rows),
-      rescued: ({ rescued }) => rescued,
+      filled: ({ filledRows, rescuedCells }) => percent(filledRows + rescuedCells, rows),
+      rescued: ({ rescuedCells }) => rescuedCells,
       group: ({ group }) => group.replaceAll('_', ' '),
     },
     columns,

@@ -13,15 +13,15 @@ export interface ReportCounts {
   /** Newest `df_server_datetime`. */
   readonly lastEventAt: string | null;
   /** The events of each day by their name, which is null for all but the most frequent names. */
-  readonly events: readonly { readonly day: Day; readonly name: string | null; readonly events: number }[];
+  readonly eventCounts: readonly { readonly day: Day; readonly name: string | null; readonly count: number }[];
   readonly columns: readonly ReportedColumn[];
 }
 
 interface ReportedColumn extends Pick<StoredColumn, 'name' | 'source' | 'group' | 'type'> {
   /** Number of rows with a value. */
-  readonly filled: number;
+  readonly filledRows: number;
   /** Number of cells in `_rescued`. */
-  readonly rescued: number;
+  readonly rescuedCells: number;
 }
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */
@@ -46,7 +46,7 @@ export async function countForReport(
   return {
     rows: Number(rows),
     lastEventAt: typeof lastEventAt === 'string' ? lastEventAt : null,
-    events: await countEvents(engine, from, columns, zone),
+    eventCounts: await countEvents(engine, from, columns, zone),
     columns: await countColumns(engine, from, columns),
   };
 }
@@ -57,7 +57,7 @@ async function countEvents(
   from: string,
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
-): Promise<ReportCounts['events']> {
+): Promise<ReportCounts['eventCounts']> {
   const eventName = columnValueSql(columns, EVENT_NAME, 'string', zone);
   const logId = columnValueSql(columns, LOG_ID, 'string', zone);
   // Hashes take less memory than ids.
@@ -85,7 +85,7 @@ async function countEvents(
   return rows.map((row) => ({
     day: String(row.day) as Day,
     name: typeof row.name === 'string' ? row.name : null,
-    events: Number(row.events),
+    count: Number(row.events),
   }));
 }
 
@@ -100,7 +100,6 @@ async function countColumns(engine: Engine, from: string, columns: readonly Stor
   }
   const rescuedCells = await countRescuedByKey(engine, from);
   return columns.map((column, i) => {
-    const { name, source, group, type } = column;
-    return { name, source, group, type, filled: filledRows[i], rescued: rescuedCells.get(rescueKey(column)) ?? 0 };
+    return { ...column, filledRows: filledRows[i], rescuedCells: rescuedCells.get(rescueKey(column)) ?? 0 };
   });
 }

@@ -28,15 +28,15 @@ interface PlannedTable {
   readonly zone: Zone | undefined;
 }
 
-/** The query of the rows of some days, in any order: files that are read in one way are read together. */
-export function queryOfDays(days: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
-  const fileGroups = groupBy(days.flatMap(filesOf), (file) => readingKeyOf(file, plannedTable));
+/** The query of the rows of some downloads, in any order: files that are read in one way are read together. */
+export function queryOfDownloads(downloads: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
+  const fileGroups = groupBy(downloads.flatMap(filesOf), (file) => readingKeyOf(file, plannedTable));
   return queryOfGroups([...fileGroups.values()], plannedTable);
 }
 
-/** The query of the rows of a day in the order of its files. */
-export function queryOfDayInOrder(day: CheckedDay, plannedTable: PlannedTable): RowsQuery {
-  const fileGroups = filesOf(day).map((file) => [file]);
+/** The query of the rows of a download in the order of its files. */
+export function queryOfDownloadInOrder(download: CheckedDay, plannedTable: PlannedTable): RowsQuery {
+  const fileGroups = filesOf(download).map((file) => [file]);
   return queryOfGroups(fileGroups, plannedTable);
 }
 

@@ -4,19 +4,19 @@
 // report shows.
 
 import type { Zone } from '../../cells/types/zone.ts';
-import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { queryOfDayInOrder, queryOfDays, type RowsQuery } from './rows-query.ts';
+import { queryOfDownloadInOrder, queryOfDownloads, type RowsQuery } from './rows-query.ts';
 
 /** Stores the rows of a query, and returns their number. */
 type StoreRows = (query: RowsQuery) => Promise<number>;
 
 /**
- * Stores the rows of a batch. The caller has begun a transaction. Days whose ids are their keys have one query, since
- * each statement takes blocks for every column. Each other day has a query of its own. Throws unless all rows of the
- * files are stored.
+ * Stores the rows of a batch. The caller has begun a transaction. Downloads whose ids are the keys have one query,
+ * since each statement takes blocks for every column. Each other download has a query of its own. Throws unless all
+ * rows of the files are stored.
  */
 export async function storeTypedRows(
   engine: Engine,
@@ -25,20 +25,20 @@ export async function storeTypedRows(
   storeRows: StoreRows,
 ): Promise<void> {
   const plannedTable = { table, columns, zone };
-  const daysWithRows = downloads.filter(({ files }) => sumRows(files) > 0);
-  const daysOfUniqueIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
-  if (daysOfUniqueIds.length > 0) {
-    checkRowCount(daysOfUniqueIds, await storeRows(queryOfDays(daysOfUniqueIds, plannedTable)));
+  const downloadsWithRows = downloads.filter((download) => keptRowsOf(download) > 0);
+  const uniqueIdDownloads = downloadsWithRows.filter((download) => !mayHaveDuplicateIds(download));
+  if (uniqueIdDownloads.length > 0) {
+    checkRowCount(uniqueIdDownloads, await storeRows(queryOfDownloads(uniqueIdDownloads, plannedTable)));
   }
-  for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
-    checkRowCount([day], await storeNumbered(engine, queryOfDayInOrder(day, plannedTable), storeRows));
+  for (const download of downloadsWithRows.filter(mayHaveDuplicateIds)) {
+    checkRowCount([download], await storeNumbered(engine, queryOfDownloadInOrder(download, plannedTable), storeRows));
   }
 }
 
-/** Temporary table: the rows of a day in their order, with their ids as keys. */
+/** Temporary table: the rows of a download in their order, with their ids as keys. */
 const STAGE_TABLE = '_dfinery_stage';
 
-/** Stores the rows of a day in their order. The second, third … row of an id gets the key `<id>#2`, `<id>#3` …. */
+/** Stores the rows of a download in their order. The second, third … row of an id gets the key `<id>#2`, `<id>#3` …. */
 async function storeNumbered(engine: Engine, query: RowsQuery, storeRows: StoreRows): Promise<number> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);
@@ -59,15 +59,14 @@ async function storeNumbered(engine: Engine, query: RowsQuery, storeRows: StoreR
   return storedRows;
 }
 
-function checkRowCount(days: readonly CheckedDay[], storedRows: number): void {
-  const expectedRows = sumRows(days.flatMap(({ files }) => files));
+function checkRowCount(downloads: readonly CheckedDay[], storedRows: number): void {
+  const expectedRows = downloads.reduce((sum, download) => sum + keptRowsOf(download), 0);
   if (storedRows === expectedRows) return;
-  const dayList = days.map(({ receipt }) => receipt.day).join(', ');
+  const dayList = downloads.map(({ receipt }) => receipt.day).join(', ');
   throw new MisreadFileError(
     `${expectedRows} rows of ${dayList} came to ${storedRows}: nothing was kept. Please report it.`,
   );
 }
 
-/** Number of rows of these files. */
-export const sumRows = (files: readonly CheckedFile[]): number =>
-  files.reduce((sum, { keptRows }) => sum + keptRows, 0);
+/** Number of rows of a download that are kept. */
+export const keptRowsOf = ({ files }: CheckedDay): number => files.reduce((sum, { keptRows }) => sum + keptRows, 0);

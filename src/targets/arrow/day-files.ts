@@ -6,7 +6,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { dateSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey } from '../../engine/rows/row-counts.ts';
 import { selectRowsSql } from '../../engine/rows/rows-query.ts';
-import { storeTypedRows, sumRows } from '../../engine/rows/typed-rows.ts';
+import { keptRowsOf, storeTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
@@ -58,7 +58,7 @@ export async function* writeDayFiles(options: DayFileOptions): AsyncGenerator<Da
   for await (const download of days) {
     let dayFile: DayFile = { download, path: undefined, batchRows: 0, rescuedCells: new Map() };
     try {
-      if (sumRows(download.files) > 0) dayFile = await engine.transaction(() => writeDayFile(download, options));
+      if (keptRowsOf(download) > 0) dayFile = await engine.transaction(() => writeDayFile(download, options));
     } catch (error) {
       engine.throwIfAborted();
       throw engineError(error, 'the Arrow stream', options.folder.rootName);

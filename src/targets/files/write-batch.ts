@@ -5,7 +5,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
 import { selectRowsSql } from '../../engine/rows/rows-query.ts';
-import { storeTypedRows, sumRows } from '../../engine/rows/typed-rows.ts';
+import { keptRowsOf, storeTypedRows } from '../../engine/rows/typed-rows.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
@@ -71,7 +71,7 @@ async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewF
   const { layout } = place.format;
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
-  const receipt = storedReceiptOf(batch, download, sumRows(download.files));
+  const receipt = storedReceiptOf(batch, download, keptRowsOf(download));
   // A killed run may leave a file of profiles that the state of a folder lacks.
   const rowCounts = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
   const profilesState = table.isSnapshot ? tableAfter(plan, rowCounts, changedAt) : undefined;

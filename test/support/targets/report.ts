@@ -29,13 +29,20 @@ export function exampleReport(): PlaceReport {
     rows: 24_000,
     sizeBytes: 12_345_678,
     lastEventAt: '2026-02-07 23:59:59.123',
-    events: loaded
+    eventCounts: loaded
       .slice(0, 18)
-      .flatMap((day) => names.map((name, i) => ({ day, name, events: name === null ? 10 : 400 - i * 100 }))),
+      .flatMap((day) => names.map((name, i) => ({ day, name, count: name === null ? 10 : 400 - i * 100 }))),
     columns: [
-      { name: 'df_event_name', source: 'df_event_name', group: 'system', type: 'string', filled: 24_000, rescued: 0 },
-      { name: 'level', source: 'level', group: 'custom', type: 'string', filled: 6_000, rescued: 3 },
-      { name: HOSTILE, source: HOSTILE, group: 'custom', type: null, filled: 0, rescued: 0 },
+      {
+        name: 'df_event_name',
+        source: 'df_event_name',
+        group: 'system',
+        type: 'string',
+        filledRows: 24_000,
+        rescuedCells: 0,
+      },
+      { name: 'level', source: 'level', group: 'custom', type: 'string', filledRows: 6_000, rescuedCells: 3 },
+      { name: HOSTILE, source: HOSTILE, group: 'custom', type: null, filledRows: 0, rescuedCells: 0 },
     ],
     runs: [
       run('2026-02-08T03:00:00.000Z', '2026-02-08T03:00:12.000Z', 0, null),

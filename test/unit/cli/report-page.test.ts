@@ -91,19 +91,19 @@ describe('the page of a target', () => {
 
   it('tells an event apart from the rest and from another with the same beginning', async () => {
     const name = 'n'.repeat(60);
-    const events = ['all others', null, `${name}1`, `${name}2`].map((name, i) => ({
+    const eventCounts = ['all others', null, `${name}1`, `${name}2`].map((name, i) => ({
       day: '2026-02-01',
       name,
-      events: i + 7,
+      count: i + 7,
     }));
-    const shown = section(await reportPage({ ...exampleReport(), events }, OPTIONS), 'Events by name');
+    const shown = section(await reportPage({ ...exampleReport(), eventCounts }, OPTIONS), 'Events by name');
     const totals = [...shown.matchAll(/<td class="number">(\d+)<\/td>/g)].map(([, total]) => Number(total));
     expect(totals).toEqual([10, 9, 7, 8]);
   });
 
   it('cuts a long name of an event between two characters', async () => {
-    const events = [{ day: '2026-02-01', name: `${'n'.repeat(59)}🎁 received`, events: 7 }];
-    expect(await reportPage({ ...exampleReport(), events }, OPTIONS)).toContain('n🎁…');
+    const eventCounts = [{ day: '2026-02-01', name: `${'n'.repeat(59)}🎁 received`, count: 7 }];
+    expect(await reportPage({ ...exampleReport(), eventCounts }, OPTIONS)).toContain('n🎁…');
   });
 
   it('lists columns with fill and rescued cells, changes, and runs with their causes', async () => {

@@ -199,7 +199,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
   it('have the ids of events in a report: rows of one are counted once, each row without one', async () => {
     const rows = ['x', 'x', '', ''].map((df_event_log_id, i) => ({ id: `r${i}`, df_event_log_id }));
     await place.load([[place.of(D1, rows)]]);
-    expect((await place.report()).events).toMatchObject([{ day: D1, events: 3 }]);
+    expect((await place.report()).eventCounts).toMatchObject([{ day: D1, count: 3 }]);
   });
 
   it('that are times may be text by configuration, and are reported by the zone of the place', async () => {
@@ -227,7 +227,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     const csv = csvOf([{ id: 'a', m: '5', n: 'x' }]).replace('df_unified_id,m,n', 'df_unified_id,n,n');
     await place.load([[place.ofCsv(D1, [csv])]], { columnTypes: new Map([['n', 'long']]) });
     const columns = (await place.report()).columns.filter(({ source }) => source === 'n');
-    expect(columns.map(({ filled, rescued }) => [filled, rescued])).toEqual([
+    expect(columns.map(({ filledRows, rescuedCells }) => [filledRows, rescuedCells])).toEqual([
       [1, 0],
       [0, 1],
     ]);
