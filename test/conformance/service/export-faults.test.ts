@@ -16,12 +16,13 @@ import {
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { answerOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
+const NEVER = new AbortController().signal;
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
 
 /** Reads a body whose end must be a reset; `read` is awaited behind each chunk with the bytes so far. */
 async function endsInReset(steps: readonly Step[], read: (bytes: number) => unknown): Promise<void> {
   const { service } = exportService((await serve(() => steps)).url);
-  const reading = service.export(EXPORT_REQUEST, new AbortController().signal, async (answer) => {
+  const reading = service.export(EXPORT_REQUEST, NEVER, async (answer) => {
     let bytes = 0;
     for await (const chunk of answer.kind === 'data' ? answer.bytes : []) {
       bytes += chunk.length;
@@ -62,6 +63,27 @@ describe('complete bodies', () => {
     expect(answer).toEqual({ kind: 'data', text });
     expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
+
+  it.each([
+    ['of a declared length', head(200, length(CSV)), [CSV.slice(0, 900), CSV.slice(900)]],
+    ['in chunks', head(200, CHUNKED), [chunks(CSV.slice(0, 900)), `${chunks(CSV.slice(900))}${LAST_CHUNK}`]],
+  ])('%s, with a reset behind the last byte', async (_name, start, [first, rest]) => {
+    let go = () => {};
+    const isRead = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const steps = [{ send: start }, { send: first }, { until: isRead }, { send: rest }, { reset: true as const }];
+    let bytes = 0;
+    await exportService((await serve(() => steps)).url).service.export(EXPORT_REQUEST, NEVER, async (answer) => {
+      for await (const chunk of answer.kind === 'data' ? answer.bytes : []) {
+        bytes += chunk.length;
+        go();
+        // The reset comes before the rest is read.
+        await delay(40);
+      }
+    });
+    expect(bytes).toBe(CSV.length);
+  });
 });
 
 it.each([
@@ -75,6 +97,12 @@ it.each([
 ])('a body with %s is empty', async (_content, steps) => {
   const { answer } = await ask(steps);
   expect(answer).toMatchObject({ kind: 'empty', code: 'empty_body' });
+});
+
+it('a refusal whose body is cut is known by what came of it', async () => {
+  const reason = '{"result":"fail","message":"invalid_token"}';
+  const { answer } = await ask([{ send: head(400, length(reason, 5)) }, { send: reason }, { close: true }]);
+  expect(answer).toMatchObject({ kind: 'config', code: 'invalid_token' });
 });
 
 it('a defect while an answer is classified is thrown, and is no failure of the network', async () => {
