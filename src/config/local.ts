@@ -18,10 +18,10 @@ export const LOCAL_PART = {
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? tmpdir(),
   }),
-  ruleProblems: ({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>) => [
-    (target === undefined) !== (place === undefined) &&
-      wrongValue(target === undefined ? 'target' : 'place', 'is missing: target and place go together'),
-  ],
+  *ruleProblems({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>) {
+    if ((target === undefined) === (place === undefined)) return;
+    yield wrongValue(target === undefined ? 'target' : 'place', 'is missing: target and place go together');
+  },
 };
 
 /** Milliseconds of a duration that the schema has checked. */

@@ -10,20 +10,15 @@ const MIN_PART_LENGTH = 4;
  */
 export function nearest(name: string, candidates: readonly string[], maxEdits = name.length / 3): string | undefined {
   const text = lettersAndDigits(name);
-  const near = candidates
-    .map((candidate) => {
-      const candidateText = lettersAndDigits(candidate);
-      const hasSameLetters = text !== '' && sortedLetters(candidateText) === sortedLetters(text);
-      const isLong = Math.min(candidateText.length, text.length) >= MIN_PART_LENGTH;
-      const isPart = isLong && (candidateText.includes(text) || text.includes(candidateText));
-      return { candidate, hasSameLetters, isPart, edits: distance(candidateText, text) };
-    })
-    .filter(({ hasSameLetters, isPart, edits }) => hasSameLetters || isPart || edits <= maxEdits)
-    .sort(
-      (a, b) =>
-        Number(b.hasSameLetters) - Number(a.hasSameLetters) || Number(b.isPart) - Number(a.isPart) || a.edits - b.edits,
-    );
-  return near[0]?.candidate;
+  const ranked = candidates.map((candidate) => {
+    const candidateText = lettersAndDigits(candidate);
+    const hasSameLetters = text !== '' && sortedLetters(candidateText) === sortedLetters(text);
+    const isLong = Math.min(candidateText.length, text.length) >= MIN_PART_LENGTH;
+    const isPart = isLong && (candidateText.includes(text) || text.includes(candidateText));
+    return { candidate, rank: hasSameLetters ? 1 : isPart ? 2 : 3, edits: distance(candidateText, text) };
+  });
+  const near = ranked.filter(({ rank, edits }) => rank < 3 || edits <= maxEdits);
+  return near.sort((a, b) => a.rank - b.rank || a.edits - b.edits)[0]?.candidate;
 }
 
 const lettersAndDigits = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');

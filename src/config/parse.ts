@@ -21,8 +21,8 @@ interface ConfigPart<S extends ConfigSchema, C> {
   readonly validate: Validator;
   /** Makes the configuration of values that each fit the schema. */
   configOf(values: ValuesOf<S>): C;
-  /** One problem for each further rule, or false if the configuration keeps it. */
-  ruleProblems?(config: NoInfer<C>): readonly (Problem | false)[];
+  /** A problem for each further rule that the configuration breaks. */
+  ruleProblems?(config: NoInfer<C>): Iterable<Problem>;
 }
 
 export interface ParsedConfig<C> {
@@ -70,7 +70,7 @@ export function parsePart<S extends ConfigSchema, C extends object>(
   const config = configOf(Object.fromEntries(fields));
   problems.push(
     ...keys.flatMap(([key, keySchema]) => addressProblemOf(key, values[key], keySchema) ?? []),
-    ...ruleProblems(config).filter((problem) => problem !== false),
+    ...ruleProblems(config),
   );
   return { config: problems.some(isWrong) ? undefined : Object.freeze(config), problems };
 }

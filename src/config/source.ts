@@ -44,69 +44,55 @@ const NEVER_HASHED = new Set(
   [...KNOWN_COLUMNS.values()].filter(({ type }) => type === 'datetime').map(({ name }) => name),
 );
 
-function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] {
-  return [...dayProblems(config), ...filterProblems(config), ...columnProblems(config), ...keyProblems(config)];
-}
+/** The rules of days, of filters, of columns, and of keys. */
+function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
+  const { timezone, startDate = '', endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
+  if (timezone !== undefined && !isZoneName(timezone)) yield wrongValue('timezone', UNKNOWN_ZONE);
+  if (endDate !== undefined && startDate > endDate)
+    yield wrongValue('start_date', `${startDate} is after end_date ${endDate}`);
 
-type Rules = typeof ruleProblems;
+  for (const list of ['events', 'properties'] as const) {
+    if (config[`${list}Condition`] !== 'all' || config[list].length === 0) continue;
+    const clause = `is all, under which the list ${list} would change nothing: wanted include or exclude`;
+    yield wrongValue(`${list}_condition_type`, clause);
+  }
 
-const dayProblems: Rules = ({ timezone, startDate = '', endDate }) => [
-  timezone !== undefined && !isZoneName(timezone) && wrongValue('timezone', UNKNOWN_ZONE),
-  endDate !== undefined && startDate > endDate && wrongValue('start_date', `${startDate} is after end_date ${endDate}`),
-];
-
-const filterProblems: Rules = ({ events, eventsCondition, properties, propertiesCondition }) => [
-  eventsCondition === 'all' && events.length > 0 && uselessList('events'),
-  propertiesCondition === 'all' && properties.length > 0 && uselessList('properties'),
-];
-
-const columnProblems: Rules = ({ columnsDrop, columnsHash, columnTypes }) => [
-  wrongColumns(
+  yield* wrongColumns(
     'column_types',
     [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
     (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
-  ),
-  wrongColumns(
+  );
+  yield* wrongColumns(
     'columns_drop',
     columnsDrop.filter((name) => NEVER_DROPPED.has(name)),
     (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
-  ),
-  wrongColumns(
+  );
+  yield* wrongColumns(
     'columns_hash',
     columnsHash.filter((name) => NEVER_HASHED.has(name)),
     (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
-  ),
-  wrongColumns(
+  );
+  yield* wrongColumns(
     'columns_hash',
     columnsHash.filter((name) => columnsDrop.includes(name)),
     (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
-  ),
-  wrongColumns(
+  );
+  yield* wrongColumns(
     'column_types',
     columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
     (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
-  ),
-];
-
-const keyProblems: Rules = ({ columnsHash, hashKey, suppressionFile, suppressionKey }) => [
-  suppressionFile !== undefined && suppressionKey === undefined && missingBeside('suppression_key', 'suppression_file'),
-  columnsHash.length > 0 && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
-  columnsHash.length > 0 &&
-    hashKey !== undefined &&
-    hashKey.reveal().length < MIN_KEY_LENGTH &&
-    wrongValue(
-      'hash_key',
-      `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`,
-    ),
-];
-
-/** The problem that a key has these columns; false if there are none. */
-const wrongColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem | false =>
-  names.length > 0 && wrongValue(key, clauseOf([...new Set(names)].join(', ')));
-
-/** The problem of a list beside the condition `all`. */
-const uselessList = (key: 'events' | 'properties'): Problem =>
-  wrongValue(
-    `${key}_condition_type`,
-    `is all, under which the list ${key} would change nothing: wanted include or exclude`,
   );
+
+  if (config.suppressionFile !== undefined && config.suppressionKey === undefined)
+    yield missingBeside('suppression_key', 'suppression_file');
+  if (columnsHash.length === 0) return;
+  if (hashKey === undefined) yield missingBeside('hash_key', 'columns_hash');
+  else if (hashKey.reveal().length < MIN_KEY_LENGTH) {
+    const advice = 'make one, for instance with "openssl rand -hex 32"';
+    yield wrongValue('hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
+  }
+}
+
+/** One problem with a key for all of these columns, if there are any. */
+const wrongColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem[] =>
+  names.length === 0 ? [] : [wrongValue(key, clauseOf([...new Set(names)].join(', ')))];
