@@ -15,7 +15,7 @@ import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import type { ColumnForms } from '../../table/column-plan.ts';
-import { READS_IN_PARALLEL } from '../session/engine.ts';
+import { PARALLEL_VARIABLE } from '../session/engine.ts';
 
 /** How the cells of one column of some files are read. */
 export interface ColumnReading {
@@ -108,7 +108,7 @@ export function readCsvSql(
     delim = ',', quote = '"', escape = '"', new_line = '\\n', compression = 'none', encoding = 'utf-8',
     nullstr = '', allow_quoted_nulls = true,
     strict_mode = true, null_padding = false, ignore_errors = false,
-    parallel = getvariable(${literal(READS_IN_PARALLEL)}),
+    parallel = getvariable(${literal(PARALLEL_VARIABLE)}),
     hive_partitioning = false${pathOption},
     max_line_size = ${maxLineBytes}, buffer_size = ${bufferBytes},
     columns = {${columns}}

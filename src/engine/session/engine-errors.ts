@@ -14,18 +14,18 @@ const isFileError = (text: string): boolean => FILE_ERROR.test(text) && !/duplic
 const STATEMENT_ERROR = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
 
 interface Failure {
-  /** Words of errors of files and memory. */
-  readonly words?: RegExp;
-  /** Texts of any class, which quote no cell. */
-  readonly patterns?: readonly RegExp[];
+  /** What errors of files and memory say. */
+  readonly inFileError?: RegExp;
+  /** What errors of any class say that quote no cell. */
+  readonly inAnyError?: readonly RegExp[];
   /** `sentence`: the first line of the text, without its class. The others: as `engineError` has them. */
   readonly toUserError: (place: string, sentence: string, pathOnDisk: string) => UserError;
 }
 
-/** What texts of DuckDB mean. The first failure counts whose words or patterns a text has. */
+/** What texts of DuckDB mean. The first failure counts that a text fits. */
 const FAILURES = {
   fileInUse: {
-    words: /Could not set lock on file|File is already open in|being used by another process/,
+    inFileError: /Could not set lock on file|File is already open in|being used by another process/,
     toUserError: (place, sentence) => {
       const holder = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(sentence)?.[1];
       const why = holder === undefined ? 'another process holds its lock' : `its lock is held by ${holder}`;
@@ -33,22 +33,23 @@ const FAILURES = {
     },
   },
   diskFull: {
-    words: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
+    inFileError:
+      /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
     toUserError: (_place, _sentence, pathOnDisk) =>
       transientError(`The disk of ${pathOnDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
   diskFailed: {
     // After `fsync failed!` every statement of the instance fails, with this message in its text.
-    words: /Input\/output error|Stale file handle|fsync failed!/,
+    inFileError: /Input\/output error|Stale file handle|fsync failed!/,
     toUserError: (place, sentence) =>
       transientError(`${place} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
   outOfMemory: {
-    words: /^Out of Memory|(could not|failed to) (allocate|pin)/,
+    inFileError: /^Out of Memory|(could not|failed to) (allocate|pin)/,
     toUserError: (place) => configError(`DuckDB needs more memory for ${place} than memory_limit allows: raise it.`),
   },
   databaseTooNew: {
-    words: /database file with version number|newer version of DuckDB/,
+    inFileError: /database file with version number|newer version of DuckDB/,
     toUserError: (place) =>
       configError(
         `${place} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
@@ -56,12 +57,12 @@ const FAILURES = {
       ),
   },
   databaseUnreadable: {
-    words: /not a valid DuckDB database file|storage version|checksum/i,
+    inFileError: /not a valid DuckDB database file|storage version|checksum/i,
     toUserError: (place) =>
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   downloadGone: {
-    words: /(No files found that match the pattern|Cannot open file) ".*\.csv"/s,
+    inFileError: /(No files found that match the pattern|Cannot open file) ".*\.csv"/s,
     toUserError: (_place, sentence) =>
       transientError(
         `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +
@@ -69,7 +70,7 @@ const FAILURES = {
       ),
   },
   parquetGone: {
-    words: /No files found that match|Cannot open file ".*\.parquet": No such file/s,
+    inFileError: /No files found that match|Cannot open file ".*\.parquet": No such file/s,
     toUserError: (place) =>
       transientError(
         `A file of ${place} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
@@ -78,8 +79,8 @@ const FAILURES = {
   },
   parquetDamaged: {
     // The copy of a bucket's file is named by a UUID alone.
-    words: /Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/s,
-    patterns: [
+    inFileError: /Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/s,
+    inAnyError: [
       /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
       /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
       /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
@@ -96,15 +97,15 @@ const FAILURES = {
     },
   },
   fileRefused: {
-    patterns: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
+    inAnyError: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
     toUserError: (place, sentence) => configError(`${place} cannot be opened or written: ${sentence}.`),
   },
 } satisfies Record<string, Failure>;
 
 const findFailure = (text: string): readonly [string, Failure] | undefined =>
   Object.entries<Failure>(FAILURES).find(
-    ([, { words, patterns = [] }]) =>
-      (isFileError(text) && words?.test(text)) || patterns.some((pattern) => pattern.test(text)),
+    ([, { inFileError, inAnyError = [] }]) =>
+      (isFileError(text) && inFileError?.test(text)) || inAnyError.some((pattern) => pattern.test(text)),
   );
 
 const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>

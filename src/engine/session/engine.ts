@@ -4,17 +4,10 @@ import type { Clock } from '../../base/clock.ts';
 import { isMisread, isOutOfMemory } from './engine-errors.ts';
 
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; each transaction sets it. */
-export const READS_IN_PARALLEL = 'dfinery_reads_in_parallel';
+export const PARALLEL_VARIABLE = 'dfinery_reads_in_parallel';
 
 /** The name of the file among the databases of its instance; statements that name no database are about it. */
 export const DATABASE = 'main_file';
-
-/**
- * Keeps checkpoints from joining row groups. They join four if three would hold their rows. After a batch that ends
- * within a row group they write three of them a second time. Two batches of 250,000 rows then took 70 MB instead of
- * 41, and twice the processor time.
- */
-export const KEEP_ROW_GROUPS = 'SET max_vacuum_tasks = 0';
 
 export type ResultRow = Readonly<Record<string, unknown>>;
 
@@ -125,7 +118,7 @@ export class Engine {
     for (;;) {
       try {
         // Settings last longer than a transaction: each begins with its own.
-        await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = ${readsInParallel}`);
+        await this.run(`SET VARIABLE ${PARALLEL_VARIABLE} = ${readsInParallel}`);
         await this.run('SET preserve_insertion_order = false');
         await this.run('BEGIN TRANSACTION');
         const result = await work();
