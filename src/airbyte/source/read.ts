@@ -82,40 +82,44 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
  * a stop, and for defects.
  */
 async function readEvents(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps): Promise<void> {
-  const { config, clock, heartbeat } = deps;
   const logger = withoutRepeats(deps.logger);
-  const now = clock.now();
+  const now = deps.clock.now();
   const streams: EventStream[] = [];
   for (const output of outputs) {
     const state = states.get(streamKey(output.descriptor));
     try {
-      const plan = planStream(output.configuredStream, state, config, now);
+      const plan = planStream(output.configuredStream, state, deps.config, now);
       streams.push(new EventStream(output, plan, { ...deps, logger }));
     } catch (error) {
       await output.fail(error);
     }
   }
   for (const stream of streams) await stream.start();
-  const plans = streams.map(({ plan }) => plan);
-  for (const plan of plans) logNotes(plan, logger);
-  const runningStreams = () => streams.filter(({ output }) => output.isRunning);
-  if (runningStreams().length === 0) return;
+  for (const { plan } of streams) logNotes(plan, logger);
   try {
-    const downloads = await DownloadQueue.open(plans, deps);
-    try {
-      const results = downloads.results();
-      while (runningStreams().length > 0) {
-        const next = await heartbeat.beatWhile(results.next());
-        if (next.done === true) break;
-        await deliverDay(next.value, streams, deps);
-      }
-    } finally {
-      await downloads.close();
-    }
+    if (streams.some(isRunning)) await deliverDays(streams, deps);
   } catch (error) {
     // Once all streams have ended, no stream is left that could be told of the failure.
-    if (runningStreams().length === 0) throw error;
-    for (const { output } of runningStreams()) await output.fail(error);
+    if (!streams.some(isRunning)) throw error;
+    for (const { output } of streams.filter(isRunning)) await output.fail(error);
+  }
+}
+
+const isRunning = ({ output }: EventStream): boolean => output.isRunning;
+
+/** Downloads the days and delivers them in order, as long as a stream wants more. */
+async function deliverDays(streams: readonly EventStream[], deps: ReadDeps): Promise<void> {
+  const plans = streams.map(({ plan }) => plan);
+  const downloads = await DownloadQueue.open(plans, deps);
+  try {
+    const results = downloads.results();
+    while (streams.some(isRunning)) {
+      const next = await deps.heartbeat.beatWhile(results.next());
+      if (next.done === true) break;
+      await deliverDay(next.value, streams, deps);
+    }
+  } finally {
+    await downloads.close();
   }
 }
 
