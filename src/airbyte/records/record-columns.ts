@@ -42,7 +42,7 @@ export function recordColumn(
     codec,
     zone: cellZone,
     allCellsFit,
-    // The scan of a column ends at a text that no narrower type holds.
+    // Behind a cell that fits a string alone the scan looks for no `null`.
     omitsNull: (codec.forms & NULL_TEXT) === 0 && (!allCellsFit || (forms & NULL_TEXT) !== 0),
   };
 }

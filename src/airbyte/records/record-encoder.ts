@@ -163,14 +163,15 @@ export class RecordEncoder {
 /** The labels of properties that are no column of the export; undefined for one that is not sent. */
 function labelsOf({ name, schemas }: RecordStream) {
   const { selection, programProperties } = STREAMS[name];
-  const labelOf = (property: string) => (schemas.has(property) ? memberLabel(property) : undefined);
-  const programLabelOf = (property: string) =>
-    Object.hasOwn(programProperties, property) ? labelOf(property) : undefined;
+  const properties = new Set(Object.keys(programProperties));
+  // A row that names no event is an event of its own, whose id is the key of the row.
+  if (selection === 'row_per_event') properties.add(LOG_ID);
+  const labelOf = (property: string) =>
+    properties.has(property) && schemas.has(property) ? memberLabel(property) : undefined;
   return {
-    key: programLabelOf(KEY_PROPERTY),
-    rescued: programLabelOf(RESCUED_PROPERTY),
-    position: programLabelOf(ITEM_POSITION),
-    // A row that names no event is an event of its own, whose id is the key of the row.
-    logId: selection === 'row_per_event' ? labelOf(LOG_ID) : undefined,
+    key: labelOf(KEY_PROPERTY),
+    rescued: labelOf(RESCUED_PROPERTY),
+    position: labelOf(ITEM_POSITION),
+    logId: labelOf(LOG_ID),
   };
 }
