@@ -1,9 +1,9 @@
+// The messages of the Airbyte protocol v0 that the connectors write. Key names are the protocol's own.
+
 import { messageOf, UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { LogEvent } from '../../base/log.ts';
 import { diskErrorByItsPath } from '../../fs/disk-failure.ts';
-
-// The messages of the Airbyte protocol v0 that the connectors write. Key names are the protocol's own.
 
 export interface StreamDescriptor {
   readonly name: string;

@@ -139,7 +139,7 @@ export class DayDownloader {
     const secondAnswer = await this.#export();
     if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
     // All rows of the day may have been removed since, those of erased people.
-    const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#storedRows;
+    const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#rowsBefore;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), kind: 'unproven', answer };
@@ -160,10 +160,10 @@ export class DayDownloader {
   /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
   async #confirmFewerRows(first: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
-    const storedRows = this.#storedRows;
+    const rowsBefore = this.#rowsBefore;
     // A request with another `to_date` may have counted rows of the next day. It says only whether the day has any.
     const isSameSpan = this.#deps.receipts.get(day)?.to_date === this.#toDate;
-    const leastRows = isSameSpan ? storedRows : Math.min(storedRows, 1);
+    const leastRows = isSameSpan ? rowsBefore : Math.min(rowsBefore, 1);
     const { rows } = first.checkedDay.receipt;
     if (rows >= leastRows) return first;
     const second = await this.#resultOf(await this.#export());
@@ -172,13 +172,13 @@ export class DayDownloader {
     const { rows: rowsAgain } = second.checkedDay.receipt;
     if (rowsAgain >= leastRows) return second;
     if (rowsAgain === rows) {
-      const message = `${day} has ${plainCount(rows, 'row')} now and had ${storedRows}: two downloads agree, the day is replaced.`;
-      this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: storedRows });
+      const message = `${day} has ${plainCount(rows, 'row')} now and had ${rowsBefore}: two downloads agree, the day is replaced.`;
+      this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: rowsBefore });
       return second;
     }
     await removeFiles(second.checkedDay.files);
     const message =
-      `${day} had ${plainCount(storedRows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
+      `${day} had ${plainCount(rowsBefore, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
     return this.#failed(transientError(message, { where: { day } }));
   }
@@ -187,7 +187,7 @@ export class DayDownloader {
    * The rows that the day had: as counted by the same request, else those of the place. None if they were removed, or
    * stored under other filters: such counts do not compare.
    */
-  get #storedRows(): number {
+  get #rowsBefore(): number {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
     if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints)) return 0;
