@@ -5,7 +5,7 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { WriteStream } from 'node:tty';
+import tty from 'node:tty';
 import { codeOf, configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
@@ -17,13 +17,13 @@ import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.
 import { NOTHING_STORED } from '../../table/commit.ts';
 import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { LoadOptions, OnSent, StreamSink } from '../contract.ts';
-import { type DayFile, writeDayFiles } from './day-files.ts';
+import { type DayFile, type StreamPlan, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { withOutput } from './output.ts';
 
 /** One Arrow IPC stream, into a file or on a stream that stays open. Throws a configuration failure for a terminal. */
-export function openArrowSink(out: string | Writable, options: LoadOptions): StreamSink {
-  if (out instanceof WriteStream) {
+export function openArrowSink(pathOrStream: string | Writable, options: LoadOptions): StreamSink {
+  if (pathOrStream instanceof tty.WriteStream) {
     throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
   }
   return {
@@ -31,8 +31,8 @@ export function openArrowSink(out: string | Writable, options: LoadOptions): Str
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof out === 'string' || options.columnSettings.pinnedTypes === undefined,
-    write: (days, onSent) => writeArrow(days, out, options, onSent),
+    isAllOrNothing: typeof pathOrStream === 'string' || options.columnSettings.pinnedTypes === undefined,
+    write: (days, onSent) => writeArrow(days, pathOrStream, options, onSent),
     async recordRun() {},
     async close() {},
   };
@@ -44,23 +44,21 @@ export function openArrowSink(out: string | Writable, options: LoadOptions): Str
  */
 async function writeArrow(
   days: AsyncIterable<CheckedDay>,
-  out: string | Writable,
+  pathOrStream: string | Writable,
   options: LoadOptions,
   onSent: OnSent,
 ): Promise<void> {
-  const folder = await RunFolder.open(options.spoolDir, options.clock);
+  const runFolder = await RunFolder.open(options.spoolDir, options.clock);
   try {
-    await withOutput(out, options, async (output) => {
+    await withOutput(pathOrStream, options, async (output) => {
       // The database file holds no rows: DuckDB spills beside it.
-      const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
+      const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
-        const { pinnedTypes } = options.columnSettings;
-        const plan = await (pinnedTypes === undefined
-          ? planAllDays(days, folder.path, options)
-          : planPinned(days, options));
-        const dayFiles = writeDayFiles({ ...plan, engine, folder });
+        const isPinned = options.columnSettings.pinnedTypes !== undefined;
+        const plan = isPinned ? planPinned(days, options) : await planAllDays(days, runFolder, options);
+        const dayFiles = writeDayFiles(plan, engine, runFolder);
         // DuckDB writes the next day while one is sent, unless that may have to be waited for at the service.
-        const nextFiles = pinnedTypes === undefined ? oneAhead(dayFiles) : dayFiles;
+        const nextFiles = isPinned ? dayFiles : oneAhead(dayFiles);
         await sendDays(nextFiles, typedColumns(plan.columns), output, options, onSent);
       } finally {
         await engine.close();
@@ -69,38 +67,42 @@ async function writeArrow(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw diskError(error, typeof out === 'string' ? { path: out } : { subject: 'the Arrow stream' });
+    throw diskError(error, typeof pathOrStream === 'string' ? { path: pathOrStream } : { subject: 'the Arrow stream' });
   } finally {
-    await folder.remove();
+    await runFolder.remove();
   }
 }
 
-/** The pinned columns of a stream, and the settings by which its days are read as they come. */
-function planPinned(days: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions) {
+/** Plans a stream of the pinned columns. Its days are read as they come. */
+function planPinned(days: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions): StreamPlan {
   const columns = pinnedColumns(columnSettings);
   // What the stream lacks goes to `_rescued`, also if `column_types` names it.
   const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
-  const frozen = { schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
-  return { days, columns, columnSettings: { ...columnSettings, ...frozen } };
+  const frozenSettings = { ...columnSettings, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
+  return { downloads: days, columns, columnSettings: frozenSettings };
 }
 
-/** The columns of all days, and these days: their files are kept in a folder until the last has come. */
-async function planAllDays(days: AsyncIterable<CheckedDay>, folder: string, { columnSettings, logger }: LoadOptions) {
-  const waitingDays: CheckedDay[] = [];
+/** Plans a stream of the columns of all days. Their files are kept in the folder of the run until the last has come. */
+async function planAllDays(
+  days: AsyncIterable<CheckedDay>,
+  runFolder: RunFolder,
+  { columnSettings, logger }: LoadOptions,
+): Promise<StreamPlan> {
+  const downloads: CheckedDay[] = [];
   let columns = EVENTS.initialColumns;
-  for await (const day of days) {
-    const plan = planColumns(columns, [day], columnSettings, waitingDays.length === 0);
+  for await (const download of days) {
+    const plan = planColumns(columns, [download], columnSettings, downloads.length === 0);
     logWidened(logger, plan.changes);
     columns = plan.columns;
     const files: CheckedFile[] = [];
-    for (const [i, file] of day.files.entries()) {
-      const path = join(folder, `${waitingDays.length}-${i}.csv`);
+    for (const [i, file] of download.files.entries()) {
+      const path = join(runFolder.path, `${downloads.length}-${i}.csv`);
       await rename(file.path, path);
       files.push({ ...file, path });
     }
-    waitingDays.push({ ...day, files });
+    downloads.push({ ...download, files });
   }
-  return { days: waitingDays, columns, columnSettings };
+  return { downloads, columns, columnSettings };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */

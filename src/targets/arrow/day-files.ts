@@ -38,30 +38,26 @@ const MAX_DICTIONARY_VALUES = 4_096;
 /** Temporary table: the ids of the rows of the last day that may share rows with the next one. */
 const SENT_ROWS = '_dfinery_sent_rows';
 
-/** The days of a stream, and what their files have in common. */
-interface DayFileOptions {
-  readonly days: AsyncIterable<CheckedDay> | Iterable<CheckedDay>;
-  readonly engine: Engine;
-  /** The folder of the run, in which the files are made. */
-  readonly folder: RunFolder;
-  /** The columns of the stream, which no longer change. */
+/** The days of a stream, its columns, which no longer change, and how the cells of the days are read. */
+export interface StreamPlan {
+  readonly downloads: AsyncIterable<CheckedDay> | Iterable<CheckedDay>;
   readonly columns: readonly StoredColumn[];
   readonly columnSettings: ColumnSettings;
 }
 
-/** Writes a file for each day, with the columns of a stream, and removes the files of the export. Throws UserError. */
-export async function* writeDayFiles(options: DayFileOptions): AsyncGenerator<DayFile> {
-  const { days, engine } = options;
+/** Writes a file for each day into the folder of the run, and removes the files of the export. Throws UserError. */
+export async function* writeDayFiles(plan: StreamPlan, engine: Engine, runFolder: RunFolder): AsyncGenerator<DayFile> {
   // A stream has the rows in the order of the export. They would lose it if this optimizer exchanged the sides of a join.
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
   await engine.run(`CREATE TEMP TABLE ${SENT_ROWS} (event_date DATE, row_id VARCHAR)`);
-  for await (const download of days) {
+  for await (const download of plan.downloads) {
     let dayFile: DayFile = { download, path: undefined, batchRows: 0, rescuedCells: new Map() };
     try {
-      if (keptRowsOf(download) > 0) dayFile = await engine.transaction(() => writeDayFile(download, options));
+      if (keptRowsOf(download) > 0)
+        dayFile = await engine.transaction(() => writeDayFile(download, plan, engine, runFolder.path));
     } catch (error) {
       engine.throwIfAborted();
-      throw engineError(error, 'the Arrow stream', options.folder.rootName);
+      throw engineError(error, 'the Arrow stream', runFolder.rootName);
     }
     for (const { path } of download.files) await rm(path, { force: true });
     yield dayFile;
@@ -69,13 +65,11 @@ export async function* writeDayFiles(options: DayFileOptions): AsyncGenerator<Da
 }
 
 /** Writes the rows of a day but for those that the day before has, too. */
-async function writeDayFile(
-  download: CheckedDay,
-  { engine, folder, columns: streamColumns, columnSettings }: DayFileOptions,
-): Promise<DayFile> {
+async function writeDayFile(download: CheckedDay, plan: StreamPlan, engine: Engine, folder: string): Promise<DayFile> {
   const { receipt } = download;
-  // The columns and their types stay. This plan only adds how the cells of this day are written.
-  const { columns } = planColumns(streamColumns, [download], columnSettings, false);
+  const { columnSettings } = plan;
+  // The columns and their types stay. This only adds how the cells of this day are written.
+  const { columns } = planColumns(plan.columns, [download], columnSettings, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
   const writeParquet = (select: string, path: string) =>
     engine.run(
@@ -83,7 +77,7 @@ async function writeDayFile(
         `ROW_GROUP_SIZE ${BATCHES_PER_ROW_GROUP * batchRows}, DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES})`,
     );
   await engine.keepOrder();
-  const allRowsPath = join(folder.path, `${receipt.day}.parquet`);
+  const allRowsPath = join(folder, `${receipt.day}.parquet`);
   const zone = zoneOf(columnSettings.timezone);
   await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (query) =>
     writeParquet(selectRowsSql(query, columns, EVENTS.programColumns, zone), allRowsPath),
@@ -92,7 +86,7 @@ async function writeDayFile(
   const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
   let path = allRowsPath;
   if ((await engine.count(`(${sentRowsSql})`)) > 0) {
-    path = join(folder.path, `${receipt.day}-rest.parquet`);
+    path = join(folder, `${receipt.day}-rest.parquet`);
     await writeParquet(`FROM ${readFileSql(allRowsPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
     await rm(allRowsPath);
   }

@@ -14,14 +14,14 @@ import type { LoadOptions } from '../contract.ts';
  * written directly. Throws the system's error.
  */
 export async function withOutput(
-  out: string | Writable,
+  pathOrStream: string | Writable,
   { clock, signal }: LoadOptions,
   write: (output: Writable) => Promise<void>,
 ): Promise<void> {
-  if (typeof out !== 'string') return write(out);
-  const file = replaceablePath(out);
+  if (typeof pathOrStream !== 'string') return write(pathOrStream);
+  const file = replaceablePath(pathOrStream);
   if (file === undefined) {
-    const output = createWriteStream(out);
+    const output = createWriteStream(pathOrStream);
     // A pipe opens once somebody reads it.
     return writeAndClose(output, abortable(once(output, 'open'), signal), write);
   }
