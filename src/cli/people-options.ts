@@ -55,8 +55,9 @@ export async function withPeopleSearch<T>(
     withName({ target: checkedTarget(target, address, STATEFUL_TARGETS, { prefix: '--in' }), address, ...settings }),
   );
   const names = places.map(({ name }) => name);
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
+  const repeatedName = names.find((name, i) => names.indexOf(name) !== i);
+  if (repeatedName !== undefined)
+    throw configError(`${repeatedName} is named twice: a link and what it leads to are one place.`);
   const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
   const profileService = asksProfiles
     ? openExportClient(requireKeys(config, ...EXPORT_KEYS), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })

@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { nextTurn } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { type ByteStream, decompressed } from './body.ts';
+import { type ByteStream, decompress } from './body.ts';
 import { BodyMismatch, ConnectionClosed } from './failures.ts';
 import type { WaitLimit } from './time-limit.ts';
 
@@ -32,13 +32,13 @@ export class HttpAnswer {
     this.#stream.destroy();
   }
 
-  /** The decompressed bytes. Throws what the network threw, `TimeLimitReached`, `BodyMismatch`, or the caller's reason. */
+  /** The bytes, decompressed. Throws what the network threw, `TimeLimitReached`, `BodyMismatch`, or the caller's reason. */
   async *bytes(waitLimit?: WaitLimit): ByteStream {
-    yield* decompressed(this.#received(waitLimit), this.headers);
+    yield* decompress(this.#receivedBytes(waitLimit), this.headers);
   }
 
   /** The bytes as sent. Throws unless they end where the body is whole. */
-  async *#received(waitLimit: WaitLimit | undefined): ByteStream {
+  async *#receivedBytes(waitLimit: WaitLimit | undefined): ByteStream {
     const stream = this.#stream;
     const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
     const next = () => (waitLimit === undefined ? chunks.next() : waitLimit.waitFor(chunks.next()));

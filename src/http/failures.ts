@@ -36,6 +36,7 @@ export function bodyProblem(error: unknown, host: string): { readonly fault: Bod
 interface NetworkProblem {
   /** True if only the user can fix it. */
   readonly needsUser: boolean;
+  /** The reason in one word, such as `dns`, for logs. */
   readonly code: string;
   /** A clause that can follow "because"; `sentenceOf` makes a sentence of it. */
   readonly clause: string;

@@ -4,7 +4,7 @@ import { reportPage } from '../../src/cli/report/report-page.ts';
 import { exampleReport, HOSTILE } from '../support/targets/report.ts';
 
 const page = await reportPage(exampleReport(), {
-  place: `duckdb ${HOSTILE}.duckdb`,
+  placeName: `duckdb ${HOSTILE}.duckdb`,
   now: Date.UTC(2026, 1, 10),
   historyDays: 30,
 });

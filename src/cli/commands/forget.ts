@@ -64,7 +64,7 @@ const OPTIONS = {
   }),
 };
 
-type Key = keyof typeof OPTIONS;
+type OptionKey = keyof typeof OPTIONS;
 type ForgetValues = OptionValues<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
 export const command = defineCommand({
@@ -75,31 +75,38 @@ export const command = defineCommand({
   ],
   docsPage: 'erasure.md',
   async run(values, context) {
-    const keys = (Object.keys(OPTIONS) as Key[]).filter((key) => isGiven(values[key]));
+    const keys = (Object.keys(OPTIONS) as OptionKey[]).filter((key) => isSet(values[key]));
     const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
     const [startKey, otherStartKey] = keys.filter((key) => startKeys.includes(key));
     const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
     if (task === undefined || otherStartKey !== undefined)
-      throw configError(`It takes exactly one of ${startKeys.map(nameOf).join(', ')}.`);
+      throw configError(`It takes exactly one of ${startKeys.map(optionName).join(', ')}.`);
     const misplacedKey = keys.find((key) => key !== startKey && !task.options.includes(key));
-    if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(startKey)}.`);
+    if (misplacedKey !== undefined)
+      throw configError(`${optionName(misplacedKey)} does not go with ${optionName(startKey)}.`);
     return await task.run(values, context);
   },
 });
 
-const nameOf = (key: Key): string => optionName(key);
-
-const isGiven = (value: unknown): boolean =>
+const isSet = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 
 /** What the command does if one of `startedBy` is given, and the options that go with it. */
 interface Task {
-  readonly startedBy: readonly Key[];
-  readonly options: readonly Key[];
+  readonly startedBy: readonly OptionKey[];
+  readonly options: readonly OptionKey[];
   run(values: ForgetValues, context: Context): Promise<CommandResult>;
 }
 
-const PURGE_OPTIONS: readonly Key[] = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'];
+const PURGE_OPTIONS: readonly OptionKey[] = [
+  'in',
+  'purgeOnly',
+  'maxPeople',
+  'allowShared',
+  'execute',
+  'confirm',
+  'reason',
+];
 const TASKS: readonly Task[] = [
   { startedBy: ['id', 'file'], options: [...PURGE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase },
   { startedBy: ['suppressed'], options: [...PURGE_OPTIONS, 'newList'], run: erase },

@@ -29,5 +29,5 @@ export const command = defineCommand({
 export async function makeReportPage(place: Place<StatefulTarget>, { historyDays }: CommandConfig): Promise<string> {
   const { target, address, clock } = place;
   const report = await (await target.maintenance(place)).report();
-  return reportPage(report, { place: `${target.name} ${address}`, now: clock.now(), historyDays });
+  return reportPage(report, { placeName: `${target.name} ${address}`, now: clock.now(), historyDays });
 }

@@ -21,7 +21,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const status = await readStatus(place, config);
-    return { result: status, lines: linesOf(status) };
+    return { result: status, lines: statusLines(status) };
   },
 });
 
@@ -66,7 +66,7 @@ function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {
   return { ...run, exit };
 }
 
-function linesOf(status: Status): string[] {
+function statusLines(status: Status): string[] {
   const { place, days, rows, first_day, last_day, profiles, cursor, days_until_loss: daysLeft, last_run: run } = status;
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
   const daysText = (what: string, names: readonly string[]) => names.length > 0 && `${what}: ${formatDays(names)}`;

@@ -16,14 +16,14 @@ import { REPORT_STYLE } from './report-style.ts';
 /** Maximum number of runs, and of column changes, that the page shows: the latest ones. */
 const MAX_RECORDS = 100;
 
-/** `place`: target and place, as on the command line. `now`: the instant at which the report is made (ms). */
+/** `placeName`: target and place, as on the command line. `now`: the instant at which the report is made (ms). */
 export function reportPage(
   report: PlaceReport,
-  { place, now, historyDays }: { readonly place: string; readonly now: number; readonly historyDays: number },
+  { placeName, now, historyDays }: { readonly placeName: string; readonly now: number; readonly historyDays: number },
 ): string {
   const days = reportedDays(report, now, historyDays);
   const content = html`<header>
-<h1>Events in ${place}</h1>
+<h1>Events in ${placeName}</h1>
 <p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. It shows no value of a person.</p>
 ${keyFigures(report, days)}
 </header>
@@ -32,7 +32,7 @@ ${eventsSection(report)}
 ${runSection(report)}
 ${columnSection(report)}
 ${changeSection(report)}`;
-  return pageOf(`Events in ${place}`, REPORT_STYLE, content);
+  return pageOf(`Events in ${placeName}`, REPORT_STYLE, content);
 }
 
 function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {

@@ -41,7 +41,7 @@ export async function planSync(input: Pick<SyncInput, 'place' | 'config' | 'dayS
     gaps: plan.state?.gaps ?? [],
     cursor: cursorOf(plan),
   };
-  return { result, lines: linesOf(result, loadsProfiles, waitMs) };
+  return { result, lines: planLines(result, loadsProfiles, waitMs) };
 }
 
 /** What a plan costs if the documented quota is full. `waitMs`: how long the last export then waits for it at least. */
@@ -63,7 +63,7 @@ export function forecastOf(
 }
 
 /** `loadsProfiles`: true if the sync also exports the user profiles. */
-function linesOf(plan: PlanResult, loadsProfiles: boolean, waitMs: number): string[] {
+function planLines(plan: PlanResult, loadsProfiles: boolean, waitMs: number): string[] {
   const { days, exports_least: least, exports_most: most, to_date_inclusive: isIncluded } = plan;
   if (days.length === 0) {
     const profileLines = loadsProfiles ? ['One export: the user profiles.'] : [];

@@ -9,7 +9,7 @@ import { Place } from '../../support/targets/place.ts';
 import { exampleReport, HOSTILE, receiptOf } from '../../support/targets/report.ts';
 
 const OPTIONS = {
-  place: `duckdb ${HOSTILE}.duckdb`,
+  placeName: `duckdb ${HOSTILE}.duckdb`,
   now: Date.UTC(2026, 1, 10),
   historyDays: 30,
 } as const;
