@@ -142,8 +142,8 @@ function refreshDays(basis: PlanBasis): ChosenDays {
     const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
     notes.push(note('warn', 'plan.older_days', message));
   }
-  // `--from` may have loaded days before the start.
-  const storedDays = [...receipts.keys()].filter((day) => day >= oldestDay && day <= lastDay);
+  // `--from` may have loaded days before the start, and earlier runs days after `end_date`.
+  const storedDays = [...receipts.keys()].filter((day) => day >= oldestDay);
   const days = union(daysOf(laterOf(start, oldestDay), lastDay), storedDays).filter(
     (day) => receipts.get(day)?.pruned !== true,
   );

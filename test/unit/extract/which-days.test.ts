@@ -218,6 +218,10 @@ describe('a full refresh', () => {
     expect(plan(prior).days).toEqual(['2026-01-11', '2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
+  it('reads stored days after end_date, too: they would keep the old filters', () => {
+    expect(plan(loaded(), { endDate: '2026-01-12' }, refresh).days).toEqual(daysOf('2026-01-10', '2026-01-18'));
+  });
+
   it('leaves out days whose rows were removed', () => {
     const { days } = plan(loaded({ '2026-01-12': { rows: 0, pruned: true } }), {}, refresh);
     expect(days).toEqual(daysOf('2026-01-10', '2026-01-20').filter((day) => day !== '2026-01-12'));
