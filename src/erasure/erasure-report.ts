@@ -10,13 +10,13 @@ import { NO_REQUESTS, type RequestResult } from './requests.ts';
  */
 export function reportOf(
   plan: ErasurePlan,
-  execution: { readonly purged: PurgeOutcome | undefined; readonly requests: RequestResult } | undefined,
+  execution: { readonly purged: PurgeOutcome | undefined; readonly requested: RequestResult | undefined } | undefined,
   elapsedMs: number,
 ) {
   const { ledger, list, purgePlan, idsToRequest } = plan;
   const isPlan = execution === undefined;
-  const { purged, requests = NO_REQUESTS } = execution ?? {};
-  const { counts, stoppedBy } = requests;
+  const { purged, requested } = execution ?? {};
+  const { counts, stoppedBy } = requested ?? NO_REQUESTS;
   return {
     v: 1,
     kind: 'deletion',

@@ -7,8 +7,8 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
 import type { Decision } from './ledger/lines.ts';
-import { purgePlaces } from './purge.ts';
-import { NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
+import { type PurgeOutcome, purgePlaces } from './purge.ts';
+import { type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
   /** Called with the plan that is carried out, before anything is sent or removed. */
@@ -60,19 +60,18 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   // 4. Request: ask the service for everybody not deleted yet. Then it knows no profile of them, by which rows that
   // stayed could be found. A place with `unreached` counts as purged: only bytes and damaged files stay there.
   const isPurged = purged?.places.every(({ removal }) => removal !== undefined) ?? true;
-  const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
-  let requests = NO_REQUESTS;
+  let requested: RequestResult | undefined;
   if (isPurged && deleter !== undefined) {
+    const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
     for (const { id } of idsDoneBefore) noteDecision(id, 'done');
     const requestOptions = { ...runtime, ledger, limits: settings, deleter, onDecided: noteDecision };
-    requests = await sendRequests(idsToRequest, requestOptions);
+    requested = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();
 
   // 5. Report: what it says of people is in the ledger by now.
-  const areRowsGone = purged?.places.every(({ failure }) => failure === undefined) ?? false;
-  const requestsFailure = isPurged ? requestFailure(plan, requests, areRowsGone, options) : undefined;
-  const report = reportOf(plan, { purged, requests }, runtime.clock.now() - beganAt);
+  const report = reportOf(plan, { purged, requested }, runtime.clock.now() - beganAt);
+  const requestsFailure = requested && requestFailure(plan, requested, purged, options);
   return { report, failure: worstOf([...(purged?.failures ?? []), requestsFailure]) };
 }
 
@@ -80,16 +79,17 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 const MIN_REJECTED = 10;
 
 function requestFailure(
-  { ledger, purgePlan, idsToRequest }: ErasurePlan,
+  { ledger, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
-  areRowsGone: boolean,
+  purged: PurgeOutcome | undefined,
   { settings, runtime }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
   const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
+  const areRowsGone = purged?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint = purgePlan ? ' To purge places without asking the service, give --purge-only.' : '';
+  const purgeOnlyHint = purged ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
   if (undecided > 0) {
     const codes = codesText(counts.undecided_codes);
