@@ -119,7 +119,7 @@ export class ColumnScanner {
     for (let k = 0; k < filledCells; k++) {
       const tally = this.#tallies[columnNumbers[k]];
       if (tally.mayRepeatHeader && holdsHeaderName(row, k))
-        throw reader.malformedRow('header_again', 'a data row', 'the header once more');
+        throw reader.rowError('header_again', 'a data row', 'the header once more');
       tally.filledCells++;
       if (tally.use !== 'unread') this.#readCell(row, k, tally);
     }

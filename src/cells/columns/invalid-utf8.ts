@@ -2,10 +2,9 @@ import { otherEncodingError } from '../csv/malformed.ts';
 import type { RowReader } from '../csv/row-reader.ts';
 import type { KeptColumns } from './column-edits.ts';
 
-/** Number of mostly replaced cells from which they may mean another encoding. */
-const MIN_CELLS = 10;
-/** Average number of such cells in a row above which they do. */
-const CELLS_PER_ROW = 0.05;
+/** A body has another encoding if so many of its cells are mostly replaced, and more than so many a row. */
+const MIN_REPLACED_CELLS = 10;
+const MAX_REPLACED_CELLS_PER_ROW = 0.05;
 
 /** Number of cells that were not valid UTF-8, and the place of the first of them; the header is row 1. */
 export interface InvalidUtf8 {
@@ -40,8 +39,8 @@ export class InvalidUtf8Counter {
 
   /** Throws UnusableCsv if so many cells in these rows are mostly replaced that the body has another encoding. */
   checkEncoding(rows: number): void {
-    if (this.#mostlyReplacedCells >= MIN_CELLS && this.#mostlyReplacedCells > rows * CELLS_PER_ROW)
-      throw otherEncodingError();
+    const cells = this.#mostlyReplacedCells;
+    if (cells >= MIN_REPLACED_CELLS && cells > rows * MAX_REPLACED_CELLS_PER_ROW) throw otherEncodingError();
   }
 
   summary(): InvalidUtf8 {

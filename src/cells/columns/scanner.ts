@@ -1,5 +1,6 @@
-// This folder: what the columns of an export hold, from every cell; and the rows to keep, without dropped columns and
-// with hashes. `scanner.ts` does both while the export arrives.
+// This folder: what the columns of an export hold, and the rows to keep of it. `scanner.ts` passes on each row while the
+// export arrives: to `invalid-utf8.ts`, to `column-scan.ts`, which collects the forms of cells and the hashes of ids
+// (`id-hashes.ts`), and to `row-writer.ts`, which drops and hashes columns as `column-edits.ts` says.
 
 import { configError } from '../../base/errors.ts';
 import { missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
@@ -51,11 +52,12 @@ export interface ScanResult {
 
 /** What follows from a header, for the rows below it. */
 interface HeaderSetup {
-  readonly isSuppressed: (row: CsvRow) => boolean;
-  readonly editedNames: readonly string[];
+  /** The column of `df_unified_id`; -1 if there is none. */
+  readonly personColumn: number;
   readonly invalidUtf8Counter: InvalidUtf8Counter;
   readonly columnScanner: ColumnScanner;
   readonly writer: RowWriter;
+  readonly editedNames: readonly string[];
 }
 
 /**
@@ -66,6 +68,7 @@ interface HeaderSetup {
 export class Scanner {
   readonly #options: ScannerOptions;
   readonly #reader: RowReader;
+  readonly #person = new CellText();
   /** Undefined until the first line has come. */
   #setup: HeaderSetup | undefined;
   #suppressed = 0;
@@ -114,9 +117,9 @@ export class Scanner {
     return this.#setup?.writer.take() ?? Buffer.alloc(0);
   }
 
-  #readRow({ isSuppressed, invalidUtf8Counter, columnScanner, writer }: HeaderSetup): void {
+  #readRow({ personColumn, invalidUtf8Counter, columnScanner, writer }: HeaderSetup): void {
     const reader = this.#reader;
-    if (isSuppressed(reader.row)) {
+    if (this.#isSuppressed(reader.row, personColumn)) {
       this.#suppressed++;
       return;
     }
@@ -130,17 +133,20 @@ export class Scanner {
     const { needsEventColumns, suppression, edits = NO_EDITS, timezone } = this.#options;
     const names = this.#reader.row.texts();
     if (names.every((name) => name === '')) {
-      throw this.#reader.malformedRow('no_header', 'column names', 'empty cells');
+      throw this.#reader.rowError('no_header', 'column names', 'empty cells');
     }
     if (needsEventColumns) this.#checkRequired(names);
-    const isSuppressed = suppression === undefined ? () => false : this.#suppressionTest(suppression, names);
+    const personColumn = names.indexOf(UNIFIED_ID);
+    // Without the column of people nobody would be left out.
+    if (suppression !== undefined && personColumn < 0)
+      throw this.#reader.rowError('missing_columns', UNIFIED_ID, `${names.length} other columns`);
     const { columns, editedNames } = editHeader(names, edits);
     if (columns.every((column) => column === undefined))
       throw configError('columns_drop names every column there is: leave one.');
     const writer = new RowWriter(columns, edits.hashKey);
     writer.write(this.#reader.row, true);
     const columnScanner = new ColumnScanner(names, columns, zoneOf(timezone));
-    return { isSuppressed, editedNames, invalidUtf8Counter: new InvalidUtf8Counter(columns), columnScanner, writer };
+    return { personColumn, editedNames, invalidUtf8Counter: new InvalidUtf8Counter(columns), columnScanner, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -152,21 +158,16 @@ export class Scanner {
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
     if (reader.row.hasBareCr) throw new UnusableCsv('lines that end in LF or CRLF', 'a CR in its header');
     if (missingNames.length > 0) {
-      throw reader.malformedRow('missing_columns', missingNames.join(', '), `${names.length} other columns`);
+      throw reader.rowError('missing_columns', missingNames.join(', '), `${names.length} other columns`);
     }
   }
 
-  /** True for rows of people on the list. Throws MalformedCsv without their column: nobody would be left out. */
-  #suppressionTest(suppression: Suppression, names: readonly string[]): HeaderSetup['isSuppressed'] {
-    const personColumn = names.indexOf(UNIFIED_ID);
-    if (personColumn < 0)
-      throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
-    const cell = new CellText();
-    return (row) => {
-      const k = row.cellOf(personColumn);
-      if (k < 0) return false;
-      cell.read(row, k);
-      return suppression.has(cell.content);
-    };
+  #isSuppressed(row: CsvRow, personColumn: number): boolean {
+    const { suppression } = this.#options;
+    if (suppression === undefined) return false;
+    const k = row.cellOf(personColumn);
+    if (k < 0) return false;
+    this.#person.read(row, k);
+    return suppression.has(this.#person.content);
   }
 }

@@ -58,7 +58,7 @@ export class RowReader {
   #isFinished = false;
   /** Rows are read once so many bytes of the body have come. */
   #neededBytes = 0;
-  /** The failure that the first blank line is, unless only blank lines follow. */
+  /** The error that the first blank line is, unless only blank lines follow. */
   #blankLineError: MalformedCsv | undefined;
 
   /** `gatheredBytes`: how many are gathered before work goes on; it affects nothing but speed. */
@@ -88,7 +88,7 @@ export class RowReader {
       const nextStart = row.read(bytes, start, end);
       if (row.failure !== undefined) {
         const { reason, at } = row.failure;
-        throw this.#brokenRow(reason, at, ...EXPECTED_AND_FOUND[reason]);
+        throw this.#brokenRowError(reason, at, ...EXPECTED_AND_FOUND[reason]);
       }
       if (nextStart === NO_ROW) break;
       buffer.start = nextStart;
@@ -107,9 +107,9 @@ export class RowReader {
     return false;
   }
 
-  /** A failure of the current row, which `next` has counted. */
-  malformedRow(reason: MalformedReason, expected: string, found: string): MalformedCsv {
-    return this.#malformed(reason, this.row.start, expected, found, this.rowNumber);
+  /** An error in the current row. */
+  rowError(reason: MalformedReason, expected: string, found: string): MalformedCsv {
+    return this.#error(reason, this.row.start, expected, found, this.rowNumber);
   }
 
   /** Throws if the body ends within a row, or has none. */
@@ -117,8 +117,8 @@ export class RowReader {
     const { start, end, isLineEndAdded } = this.#buffer;
     // Each row has a line end now, so that one which does not end goes on within quotes.
     if (start < end)
-      throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...EXPECTED_AND_FOUND.cut_in_quote);
-    if (this.rowNumber === 0) throw this.#malformed('empty_body', start, 'a header line', 'nothing');
+      throw this.#brokenRowError('cut_in_quote', isLineEndAdded ? end - 1 : end, ...EXPECTED_AND_FOUND.cut_in_quote);
+    if (this.rowNumber === 0) throw this.#error('empty_body', start, 'a header line', 'nothing');
   }
 
   /** Says when reading goes on, behind the last whole row. */
@@ -137,7 +137,7 @@ export class RowReader {
     const opening = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (opening === undefined) return false;
     const { textStart, otherFormat } = opening;
-    if (otherFormat !== undefined) throw this.#malformed('not_csv', start, 'a header line', otherFormat.found);
+    if (otherFormat !== undefined) throw this.#error('not_csv', start, 'a header line', otherFormat.found);
     this.#buffer.start = start + textStart;
     this.#isStarted = true;
     return true;
@@ -152,31 +152,31 @@ export class RowReader {
       this.#width = width;
     } else if (width !== this.#width) {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
-      throw this.#brokenRow(reason, start, `${this.#width} cells`, `${width} cells`);
+      throw this.#brokenRowError(reason, start, `${this.#width} cells`, `${width} cells`);
     }
     this.#checkLength(start, nextStart);
   }
 
   /** A blank line is an error if a row comes behind it. */
   #passBlank(start: number): void {
-    if (this.rowNumber === 0) throw this.#malformed('no_header', start, 'column names', 'a blank line');
-    this.#blankLineError ??= this.#malformed('blank_line', start, `${this.#width} cells`, 'a blank line');
+    if (this.rowNumber === 0) throw this.#error('no_header', start, 'column names', 'a blank line');
+    this.#blankLineError ??= this.#error('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
   #checkLength(from: number, to: number): void {
     if (to - from <= MAX_ROW_BYTES) return;
-    throw this.#malformed('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
+    throw this.#error('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
   }
 
-  /** The failure of the row that was read last. One that starts with a brace is a message about a failed export. */
-  #brokenRow(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+  /** An error in the row that `row.read` has tried. One that starts with a brace is a message about a failed export. */
+  #brokenRowError(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
     const { bytes, start } = this.row;
-    if (bytes[start] !== OPEN_BRACE) return this.#malformed(reason, index, expected, found);
-    return this.#malformed('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
+    if (bytes[start] !== OPEN_BRACE) return this.#error(reason, index, expected, found);
+    return this.#error('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
   }
 
-  /** A failure at byte `index` of a row; by default of the one that comes next, which is not counted yet. */
-  #malformed(reason: MalformedReason, index: number, expected: string, found: string, row = this.rowNumber + 1) {
+  /** An error at byte `index` of a row: unless it has a number, of the one behind the current row. */
+  #error(reason: MalformedReason, index: number, expected: string, found: string, row = this.rowNumber + 1) {
     return new MalformedCsv(reason, { row, byte: this.#buffer.offsetOf(index), expected, found });
   }
 }

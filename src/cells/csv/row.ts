@@ -82,9 +82,12 @@ export class CsvRow {
             cellFlags = QUOTED | DOUBLED;
             i += 2;
           }
+          if (i + 1 >= end) return NO_ROW;
           c = bytes[i + 1];
-          if ((c !== COMMA && c !== LF) || i + 1 >= end) c = this.#afterQuote(bytes, i, end);
-          if (c < 0) return c;
+          if (c !== COMMA && c !== LF) {
+            if (c === CR && i + 2 === end) return NO_ROW;
+            if (c !== CR || bytes[i + 2] !== LF) return this.#fail('after_quote', i + 1);
+          }
         } else {
           while (c > COMMA) c = bytes[++i];
           while (c !== COMMA && c !== LF) {
@@ -123,14 +126,6 @@ export class CsvRow {
       this.contentEnd = i;
       return c === LF ? i + 1 : i + 2;
     }
-  }
-
-  /** What follows the quote or sentinel at `i` if that is neither a comma nor LF: CR of CRLF, or as `read`. */
-  #afterQuote(bytes: Uint8Array, i: number, end: number): number {
-    if (i + 1 >= end) return NO_ROW;
-    if (bytes[i + 1] !== CR) return this.#fail('after_quote', i + 1);
-    if (i + 2 === end) return NO_ROW;
-    return bytes[i + 2] === LF ? CR : this.#fail('after_quote', i + 1);
   }
 
   /** The number `k` of a column's cell; -1 if that is empty. */
