@@ -3,7 +3,7 @@ import { formatCount } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { verifyLedger } from '../../erasure/ledger/chain.ts';
-import { locateLedger } from '../../erasure/ledger/ledger-key.ts';
+import { locateLedger } from '../../erasure/ledger/ledger-file.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import type { SearchSettings } from '../../erasure/listed-people.ts';

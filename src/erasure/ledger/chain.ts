@@ -3,7 +3,7 @@ import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { HashKey } from '../../base/hash-key.ts';
 import { readLines } from '../../base/lines.ts';
-import type { LedgerSource } from './ledger-key.ts';
+import type { LedgerFile } from './ledger-file.ts';
 import type { LedgerLine, SignedLine } from './lines.ts';
 
 /** `prev` of the first line of a ledger. */
@@ -50,7 +50,7 @@ type OnLine = (line: SignedLine, number: number) => void;
  * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
  * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
-export async function readChain({ path, keys }: LedgerSource, from: ChainEnd, onLine: OnLine) {
+export async function readChain({ path, keys }: LedgerFile, from: ChainEnd, onLine: OnLine) {
   let end = from;
   const resultOf = (problem?: string, tornBytes = 0) => ({
     end,
@@ -79,7 +79,7 @@ export async function readChain({ path, keys }: LedgerSource, from: ChainEnd, on
  * printed it. So a tail that was cut off is found, too. By default it is that before the first line, which every ledger
  * has. The result is schemas/ledger-verdict.json.
  */
-export async function verifyLedger(ledger: LedgerSource, head = GENESIS, onLine: OnLine = () => {}) {
+export async function verifyLedger(ledger: LedgerFile, head = GENESIS, onLine: OnLine = () => {}) {
   const expectedHead = head.trim().toLowerCase();
   let isHeadSeen = expectedHead === GENESIS;
   const { end, tornBytes, problem } = await readChain(ledger, EMPTY_CHAIN, (line, number) => {

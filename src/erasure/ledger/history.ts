@@ -1,4 +1,4 @@
-import type { LedgerKeys } from './ledger-key.ts';
+import type { LedgerKeys } from './ledger-file.ts';
 import type { Decision, LedgerContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface DecidingAnswer {

@@ -1,7 +1,7 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes `lines.ts`. `chain.ts` verifies that they follow each other. `ledger-key.ts` derives the keys from
-// that of `key-file.ts`. `history.ts` finds out what the lines say of some ids. `proof.ts` proves it, and
-// `proof-text.ts` says it in words.
+// `ledger.ts` writes `lines.ts`. `chain.ts` verifies that they follow each other. `ledger-file.ts` finds their file, and
+// derives its keys from that of `key-file.ts`. `history.ts` finds out what the lines say of some ids. `proof.ts` proves
+// it, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
 import { ensureKey, keyForReading, randomKey } from './key-file.ts';
-import { type LedgerKeys, ledgerFile, ledgerKeysOf, ledgerPathIn } from './ledger-key.ts';
+import { keyedLedger, type LedgerKeys, ledgerKeysOf, ledgerPathIn } from './ledger-file.ts';
 import type { LedgerContent, LedgerLine, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {
@@ -70,7 +70,7 @@ export class Ledger {
       if (isPlan) await checkWritable(path);
       else await makeFolders(folder);
       refuseForeignFolder(folder);
-      const file = ledgerFile(path, ledgerKey);
+      const file = keyedLedger(path, ledgerKey);
       const key = isPlan ? keyForReading(file) : await whileLocked(folder, clock, () => ensureKey(file));
       const ledger = new Ledger(settings, clock, ledgerKeysOf(key), ids);
       await ledger.#readOn(folder);

@@ -3,7 +3,7 @@ import { type IdList, type ListCounts, refusedSentence } from '../list/id-list.t
 import { verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
-import { ledgerPathIn, locateLedger } from './ledger-key.ts';
+import { ledgerPathIn, locateLedger } from './ledger-file.ts';
 
 /**
  * What the ledger says of the ids of a list at one service (schemas/proof.json). It says when the service confirmed or

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
-import { locateLedger } from '../../../src/erasure/ledger/ledger-key.ts';
+import { locateLedger } from '../../../src/erasure/ledger/ledger-file.ts';
 import {
   bundleConnector,
   type Json,

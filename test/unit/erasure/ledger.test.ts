@@ -18,7 +18,7 @@ import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { standingAnswer } from '../../../src/erasure/ledger/history.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
-import { locateLedger } from '../../../src/erasure/ledger/ledger-key.ts';
+import { locateLedger } from '../../../src/erasure/ledger/ledger-file.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { answerText, proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { IdList } from '../../../src/erasure/list/id-list.ts';

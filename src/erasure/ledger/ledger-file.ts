@@ -25,7 +25,7 @@ function derived(secret: Secret, purpose: string): HashKey {
 
 export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
 
-export const ledgerFile = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
+export const keyedLedger = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
   path,
   keyFileName: 'ledger.key',
   configuredKey,
@@ -34,15 +34,15 @@ export const ledgerFile = (path: string, configuredKey: Secret | undefined): Key
     'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
 });
 
-/** A ledger to read, and the keys under which its lines are written. */
-export interface LedgerSource {
+/** The file of a ledger, and the keys under which its lines are written. */
+export interface LedgerFile {
   readonly path: string;
   readonly keys: LedgerKeys;
 }
 
 /** Finds the ledger in a file, or in a folder, and its keys. Throws UserError if it is not there, or has lost its key. */
-export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerSource {
+export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerFile {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, keys: ledgerKeysOf(keyForReading(ledgerFile(path, configuredKey))) };
+  return { path, keys: ledgerKeysOf(keyForReading(keyedLedger(path, configuredKey))) };
 }
