@@ -11,21 +11,18 @@ export function decompress(bytes: ByteStream, headers: IncomingHttpHeaders): Byt
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return bytes;
   if (coding === 'gzip' || coding === 'x-gzip') return gunzip(bytes);
-  throw new BodyMismatch(
-    'content_encoding',
-    `compressed its answer as ${printableCoding(coding)}, which was not requested`,
-  );
+  throw new BodyMismatch('content_encoding', `compressed its answer as ${codingText(coding)}, which was not requested`);
 }
 
 /** Throws BodyMismatch for text that is not UTF-8. A failure may be in any charset: its words are ASCII. */
 export function checkCharset(headers: IncomingHttpHeaders): void {
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
   if (/^(utf-?8|us-ascii)$/i.test(charset)) return;
-  throw new BodyMismatch('charset', `declares the charset ${printableCoding(charset)}, wanted UTF-8`);
+  throw new BodyMismatch('charset', `declares the charset ${codingText(charset)}, wanted UTF-8`);
 }
 
 /** The name of a coding as far as it can be shown. */
-const printableCoding = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name : 'something');
+const codingText = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name : 'something');
 
 const GUNZIP_CHUNK_BYTES = 64 * 1024;
 

@@ -98,15 +98,7 @@ interface Task {
   run(values: ForgetValues, context: Context): Promise<CommandResult>;
 }
 
-const PURGE_OPTIONS: readonly OptionKey[] = [
-  'in',
-  'purgeOnly',
-  'maxPeople',
-  'allowShared',
-  'execute',
-  'confirm',
-  'reason',
-];
+const PURGE_OPTIONS = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'] as const;
 const TASKS: readonly Task[] = [
   { startedBy: ['id', 'file'], options: [...PURGE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase },
   { startedBy: ['suppressed'], options: [...PURGE_OPTIONS, 'newList'], run: erase },
