@@ -5,7 +5,7 @@ import { declareOptions, type NamedCommand, newParser } from './command-line.ts'
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
 import { placeUsage } from './places.ts';
-import { wrappedLines } from './terminal/text-layout.ts';
+import { wrappedLines } from './terminal/format.ts';
 
 const MAX_COLUMNS = 110;
 

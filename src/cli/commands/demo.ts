@@ -12,7 +12,7 @@ import { placeSettings } from '../places.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { shellWord, tableLines, wrappedLines } from '../terminal/text-layout.ts';
+import { shellWord, tableLines, wrappedLines } from '../terminal/format.ts';
 import { makeReportPage } from './report.ts';
 
 const DEMO_DAYS = 14;

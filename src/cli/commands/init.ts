@@ -14,8 +14,8 @@ import { defineCommand } from '../command.ts';
 import { CONFIG_FILE, EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { checkedTarget, placeUsage } from '../places.ts';
+import { shellWord } from '../terminal/format.ts';
 import type { Prompts } from '../terminal/prompts.ts';
-import { shellWord } from '../terminal/text-layout.ts';
 
 export const command = defineCommand({
   examples: ['init', 'init --config staging.json'],

@@ -13,7 +13,7 @@ import { whyUnreadable } from '../../fs/disk-failure.ts';
 import type { ColumnSettings } from '../../table/column-type.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
-import { percent, tableLines } from '../terminal/text-layout.ts';
+import { formatPercent, tableLines } from '../terminal/format.ts';
 
 export const command = defineCommand({
   arguments: { file: required(textOption('The CSV file')) },
@@ -53,7 +53,7 @@ export const command = defineCommand({
       source,
       group.replaceAll('_', ' '),
       type ?? '',
-      percent(filled, scan.rows),
+      formatPercent(filled, scan.rows),
       fits ? '' : 'some cells',
     ]);
     const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, context.terminal.columns);

@@ -12,7 +12,7 @@ import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { placeAndConfig, storedState } from '../places.ts';
 import type { Status } from '../results.ts';
-import { timeText } from '../terminal/text-layout.ts';
+import { formatTime } from '../terminal/format.ts';
 
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,
@@ -72,7 +72,7 @@ function statusLines(status: Status): string[] {
   const daysText = (what: string, names: readonly string[]) => names.length > 0 && `${what}: ${formatDays(names)}`;
   const lines = [
     `${place}: ${formatCount(rows, 'row')} in ${formatCount(days, 'day')}${span}`,
-    profiles && `User profiles: ${withSeparators(profiles.rows)}, as of ${timeText(profiles.as_of)} UTC`,
+    profiles && `User profiles: ${withSeparators(profiles.rows)}, as of ${formatTime(profiles.as_of)} UTC`,
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     daysLeft !== null && daysLeft < 0 && 'The service no longer exports that day',
     daysLeft !== null && daysLeft >= 0 && `Days until the service drops that day: ${daysLeft}`,
@@ -83,7 +83,7 @@ function statusLines(status: Status): string[] {
     daysText('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'
-      : `Last run: ${timeText(run.ended)} UTC, exit ${run.exit}, ` +
+      : `Last run: ${formatTime(run.ended)} UTC, exit ${run.exit}, ` +
         `${formatCount(run.rows, 'row')} in ${formatCount(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
   ];
   return lines.filter((line) => line !== false && line !== null);

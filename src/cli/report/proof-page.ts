@@ -2,7 +2,7 @@ import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
 import { answerText, countsSentence, placeText, refusedText } from '../../erasure/ledger/proof-text.ts';
-import { minuteText } from '../terminal/text-layout.ts';
+import { formatMinute } from '../terminal/format.ts';
 import { Html, html } from './html.ts';
 import { pageOf } from './page.ts';
 
@@ -39,7 +39,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 <p>What the erasure ledger says of ${formatCount(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
-<dt>Page made</dt><dd>${minuteText(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
+<dt>Page made</dt><dd>${formatMinute(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
 <dt>Erased</dt><dd>${since === null ? NOT_RECORDED : `${dayOf(since)} to ${dayOf(until ?? since)}`}</dd>
 <dt>Asked for by</dt><dd>${officers.join(', ') || NOT_RECORDED}</dd>
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
@@ -73,13 +73,13 @@ function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Ht
       .filter((removal) => removal.place === place && (removal.rows > 0 || removal.removed_at !== null))
       .map(({ rows, at, removed_at }) =>
         removed_at === null
-          ? `${withSeparators(rows)} found ${minuteText(at)}, removal not recorded`
-          : `${withSeparators(rows)}, ${minuteText(removed_at)}`,
+          ? `${withSeparators(rows)} found ${formatMinute(at)}, removal not recorded`
+          : `${withSeparators(rows)}, ${formatMinute(removed_at)}`,
       );
     return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
   });
-  const accessText = id.shown.map(({ at, rows }) => `; shown ${minuteText(at)} (${formatCount(rows, 'row')})`).join('');
-  return html`<tr><td>${id.row}</td><td>${answerText(id, minuteText)}${accessText}</td>${cells}</tr>`;
+  const accessTexts = id.shown.map(({ at, rows }) => `; shown ${formatMinute(at)} (${formatCount(rows, 'row')})`);
+  return html`<tr><td>${id.row}</td><td>${answerText(id, formatMinute)}${accessTexts.join('')}</td>${cells}</tr>`;
 }
 
 const whatStays = ({ summary }: Proof): string[] => [

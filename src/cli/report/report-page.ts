@@ -6,7 +6,7 @@ import { formatBytes, formatCount, withSeparators } from '../../base/quantities.
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
-import { minuteText, percent, timeText } from '../terminal/text-layout.ts';
+import { formatMinute, formatPercent, formatTime } from '../terminal/format.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventsSection } from './events-chart.ts';
 import { type Html, html, htmlTable } from './html.ts';
@@ -41,10 +41,10 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
   const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
   const includesEnd = exportState?.to_date_inclusive;
   const toDateText = includesEnd === undefined ? 'not proved yet' : `proved ${includesEnd ? 'inclusive' : 'exclusive'}`;
-  const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${minuteText(asOf)} UTC`;
+  const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${formatMinute(asOf)} UTC`;
   const figures: Readonly<Record<string, string>> = {
     Rows: withSeparators(report.rows),
-    'Newest event': report.lastEventAt === null ? 'none' : `${minuteText(report.lastEventAt)} ${timezone ?? ''}`,
+    'Newest event': report.lastEventAt === null ? 'none' : `${formatMinute(report.lastEventAt)} ${timezone ?? ''}`,
     ...(snapshot && { 'User profiles': profileCount(snapshot.rows_stored, snapshot.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',
     'Days loaded and over': formatCount(daysThatAre('loaded') + daysThatAre('read-again'), 'day'),
@@ -69,7 +69,7 @@ function runSection({ runs }: PlaceReport): Html {
   const runTable = htmlTable<RunRecord>(
     'Runs',
     {
-      'began (UTC)': ({ began }) => timeText(began),
+      'began (UTC)': ({ began }) => formatTime(began),
       outcome: runOutcome,
       rows: ({ rows }) => rows,
       days: (run) => run.days,
@@ -94,7 +94,7 @@ function columnSection({ columns, rows }: PlaceReport): Html {
     {
       column: ({ name }) => name,
       type: ({ type }) => type ?? 'no value yet',
-      filled: ({ filledRows, rescuedCells }) => percent(filledRows + rescuedCells, rows),
+      filled: ({ filledRows, rescuedCells }) => formatPercent(filledRows + rescuedCells, rows),
       rescued: ({ rescuedCells }) => rescuedCells,
       group: ({ group }) => group.replaceAll('_', ' '),
     },
@@ -110,7 +110,7 @@ function changeSection({ state }: PlaceReport): Html {
   const changeTable = htmlTable<ColumnChange>(
     'Changes of columns',
     {
-      'when (UTC)': ({ changedAt }) => timeText(changedAt),
+      'when (UTC)': ({ changedAt }) => formatTime(changedAt),
       column: ({ sourceName }) => sourceName,
       change: ({ change, fromType, toType }) => [change, typeChange(fromType, toType)].join(' '),
       'shape of the first cell': ({ shape }) => shape ?? '',

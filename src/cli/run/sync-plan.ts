@@ -8,7 +8,7 @@ import { PLAN_KEYS, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { storedState } from '../places.ts';
 import type { PlanResult } from '../results.ts';
-import { tableLines } from '../terminal/text-layout.ts';
+import { tableLines } from '../terminal/format.ts';
 import type { SyncInput } from './run.ts';
 
 const MAX_LISTED_DAYS = 40;

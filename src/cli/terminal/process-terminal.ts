@@ -7,8 +7,8 @@ import type { LogLevel } from '../../base/log.ts';
 import { OutputQueue } from '../../base/output-queue.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
+import { truncate } from './format.ts';
 import type { Terminal } from './terminal.ts';
-import { truncate } from './text-layout.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
 const READER_WAIT_MS = 2_000;

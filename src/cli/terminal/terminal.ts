@@ -1,5 +1,5 @@
 // This folder: what a person sees. This file is the output of a command, process-terminal.ts that of a process.
-// prompts.ts asks, progress.ts shows how far a command is, and text-layout.ts lays out tables and lines.
+// prompts.ts asks, progress.ts shows how far a command is, and format.ts has tables, lines and times as texts.
 
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';

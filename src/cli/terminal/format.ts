@@ -51,13 +51,13 @@ export function tableLines(
 }
 
 /** An instant in UTC to the second: `2026-01-02 03:04:05`. */
-export const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
+export const formatTime = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 
 /** The same to the minute. */
-export const minuteText = (instant: string): string => instant.slice(0, 16).replace('T', ' ');
+export const formatMinute = (instant: string): string => instant.slice(0, 16).replace('T', ' ');
 
 /** A part as `12.3%`: 0% means none, and 100% all. */
-export function percent(part: number, whole: number): string {
+export function formatPercent(part: number, whole: number): string {
   if (part === 0 || whole === 0) return '0%';
   if (part === whole) return '100%';
   return `${Math.min(99.9, Math.max(0.1, (part / whole) * 100)).toFixed(1)}%`;

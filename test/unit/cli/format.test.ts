@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shellWord, tableLines, wrappedLines } from '../../../src/cli/terminal/text-layout.ts';
+import { shellWord, tableLines, wrappedLines } from '../../../src/cli/terminal/format.ts';
 
 describe('tables in a terminal', () => {
   it('breaks a text by the columns that it takes', () => {
