@@ -28,7 +28,8 @@ export const OPEN_BRACE = 123;
 /** The bit that makes an ASCII letter lower case. */
 export const LOWER_BIT = 0x20;
 
-export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
+/** True for the text `null`. */
+export function isNullText(bytes: Uint8Array, start: number, end: number): boolean {
   return (
     end - start === 4 &&
     bytes[start] === LOWER_N &&

@@ -7,14 +7,13 @@ export type ErrorKind = 'config' | 'transient' | 'system';
 /** The command line's exit codes (0 is success). Connectors use them only to distinguish a success from a failure. */
 export const EXIT = {
   done: 0,
-  failed: 1,
-  usage: 2,
-  later: 3,
-  lost: 4,
-  guard: 5,
-  /** Those of a shell for SIGINT and SIGTERM. */
-  interrupted: 130,
-  terminated: 143,
+  failed: 1, // A defect, or stored rows that differ from what was loaded.
+  usage: 2, // Wrong usage or configuration.
+  later: 3, // To try again later.
+  lost: 4, // Days are lost at the service.
+  guard: 5, // A guard has stopped a deletion.
+  interrupted: 130, // SIGINT, as a shell has it.
+  terminated: 143, // SIGTERM.
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

@@ -54,9 +54,9 @@ export class OutputQueue {
     return this.drain();
   }
 
-  /** Resolves when the system has taken everything so far; at once if at most so many bytes wait for it. */
-  async drain(mayWaitBytes = 0): Promise<void> {
-    if (this.#pendingBytes > mayWaitBytes) {
+  /** Resolves when the system has taken everything so far; at once if it has yet to take `allowedBytes` at most. */
+  async drain(allowedBytes = 0): Promise<void> {
+    if (this.#pendingBytes > allowedBytes) {
       this.#flush();
       await this.#lastWrite;
     }

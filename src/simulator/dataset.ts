@@ -61,9 +61,9 @@ export class Dataset {
   header(query: RowQuery): Column[] {
     const columns = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
     const emptyColumns = new Set(columns.filter((column) => !column.isSystem));
-    for (const row of emptyColumns.size > 0 ? this.rows(query) : []) {
-      for (const column of emptyColumns) if (cellText(column, row) !== '') emptyColumns.delete(column);
+    for (const row of this.rows(query)) {
       if (emptyColumns.size === 0) break;
+      for (const column of emptyColumns) if (cellText(column, row) !== '') emptyColumns.delete(column);
     }
     return columns.filter((column) => !emptyColumns.has(column));
   }

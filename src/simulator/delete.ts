@@ -16,7 +16,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
 
 const REQUEST_DATETIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-/** Serves one deletion: token, service, body, and only then the deletion itself. */
+/** Serves a deletion: token, service, body, planned answer, and only then the deletion itself. */
 export async function serveDelete(exchange: Exchange): Promise<void> {
   const { service, req, body } = exchange;
   const { scenario, dataset } = service;

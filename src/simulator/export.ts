@@ -27,7 +27,7 @@ export const serveExport = (exchange: Exchange): Promise<void> =>
 export const serveProfiles = (exchange: Exchange): Promise<void> =>
   serveCsv(exchange, 'profiles', ({ service, body }) => profileLines(service.dataset, readColumns(body)));
 
-/** Serves one export: token, service, limit, body, data, in that order. `makeLines` may throw a BadRequest. */
+/** Serves an export: token, service, limit, planned answer, body, data. `makeLines` may throw a BadRequest. */
 async function serveCsv(
   exchange: Exchange,
   operation: 'export' | 'profiles',
@@ -88,7 +88,7 @@ const isDate = (value: unknown): value is Day => typeof value === 'string' && is
 const isCondition = (value: unknown): value is NameFilter['condition'] =>
   value === 'all' || value === 'include' || value === 'exclude';
 
-/** The filter that a list of names and a condition are; undefined if they are none. */
+/** Parses the names and the condition of a filter; an empty list allows all. Undefined for anything else. */
 export function nameFilter(names: unknown, condition: unknown): NameFilter | undefined {
   const list: unknown = names ?? [];
   if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;

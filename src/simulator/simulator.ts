@@ -1,7 +1,7 @@
 // This folder: the embedded service of the demo and the command `simulate`. It has the operations of the real service
 // on loopback, with made-up events and profiles. It shares `base` alone with the client. `simulator.ts` is its HTTP
-// server, `service.ts` what requests share; `export.ts` and `delete.ts` answer them. `dataset.ts` has the data: the
-// events of a day (`events.ts`), their cells (`columns.ts`), the profiles (`people.ts`). All follows from the day.
+// server, `service.ts` what requests share, `scenario.ts` the settings; `export.ts` and `delete.ts` answer. The data in
+// `dataset.ts` are events (`events.ts`), their cells (`columns.ts`) and profiles (`people.ts`), drawn by `random.ts`.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

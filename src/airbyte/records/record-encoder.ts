@@ -1,4 +1,4 @@
-import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import { isNullText, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import type { ByteBuffer } from '../../base/byte-buffer.ts';
 import { LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
@@ -113,7 +113,7 @@ export class RecordEncoder {
     const lines = this.#lines;
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
-    if (column.omitsNull && isNull(bytes, start, end)) return;
+    if (column.omitsNull && isNullText(bytes, start, end)) return;
     lines.append(column.label);
     if (column.allCellsFit || fits(column.codec, formsOf(bytes, start, end, column.zone, this.#time))) {
       lines.end = column.codec.writeJson(bytes, start, end, lines.bytes, lines.end);

@@ -4,7 +4,7 @@
 // `record-encoder.ts` writes its line into a `ByteBuffer`.
 
 import { createReadStream } from 'node:fs';
-import { isNull } from '../../base/ascii.ts';
+import { isNullText } from '../../base/ascii.ts';
 import { ByteBuffer } from '../../base/byte-buffer.ts';
 import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
@@ -108,7 +108,7 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {
   const { bytes, filledCells, columnNumbers, starts, ends } = row;
   for (let k = 0; k < filledCells; k++) {
-    if (isItemColumn[columnNumbers[k]] && !isNull(bytes, starts[k], ends[k])) return true;
+    if (isItemColumn[columnNumbers[k]] && !isNullText(bytes, starts[k], ends[k])) return true;
   }
   return false;
 }

@@ -1,4 +1,4 @@
-import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
+import { COMMA, isNullText, LF, QUOTE } from '../../base/ascii.ts';
 import { ByteBuffer } from '../../base/byte-buffer.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { BARE_CR, CellText, type CsvRow, QUOTED } from '../csv/row.ts';
@@ -97,7 +97,7 @@ export class RowWriter {
 
   #writeCell(row: CsvRow, k: number, isHashed: boolean): void {
     const [start, end, flags] = [row.starts[k], row.ends[k], row.flags[k]];
-    if (isHashed && !isNull(row.bytes, start, end)) {
+    if (isHashed && !isNullText(row.bytes, start, end)) {
       if (this.#hashKey === undefined) throw new TypeError('a hash without a key');
       this.#cell.read(row, k);
       this.#writeText(this.#hashKey.hashOf(this.#cell.content));

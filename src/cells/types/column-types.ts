@@ -3,7 +3,7 @@
 // and `zone.ts` read times. This file is the table of all types. From it follow the forms of a cell, the type of a
 // column, and what it widens to. `duckdb-types.ts` names the types of DuckDB.
 
-import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
+import { DOT, HYPHEN, isNullText, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { systemError } from '../../base/errors.ts';
 import { castSql } from '../../base/sql.ts';
 import { BOOLEAN_CODEC, booleanForm } from './boolean.ts';
@@ -68,7 +68,7 @@ export function formsOf(
     return numberForm(bytes, start, end) || STRING;
   }
   if (c === OPEN_BRACKET) return listForms(bytes, start, end) || STRING;
-  return isNull(bytes, start, end) ? NULL_TEXT : booleanForm(bytes, start, end) || STRING;
+  return isNullText(bytes, start, end) ? NULL_TEXT : booleanForm(bytes, start, end) || STRING;
 }
 
 /** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */

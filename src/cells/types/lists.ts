@@ -1,4 +1,4 @@
-import { BACKSLASH, CLOSE_BRACKET, COMMA, isNull, isSpace, LOWER_N, QUOTE, SPACE } from '../../base/ascii.ts';
+import { BACKSLASH, CLOSE_BRACKET, COMMA, isNullText, isSpace, LOWER_N, QUOTE, SPACE } from '../../base/ascii.ts';
 import { literal, matchesSql, varcharSql } from '../../base/sql.ts';
 import type { ColumnCodec, ScalarCodec } from './codec.ts';
 import { type CellForms, LIST_EMPTY, LIST_STRING, listOf } from './forms.ts';
@@ -52,7 +52,7 @@ function elementEnd(bytes: Uint8Array, start: number, end: number): number {
   if (start >= end) return -1;
   const c = bytes[start];
   if (c === QUOTE) return stringEnd(bytes, start + 1, end);
-  if (c === LOWER_N) return start + 4 <= end && isNull(bytes, start, start + 4) ? start + 4 : -1;
+  if (c === LOWER_N) return start + 4 <= end && isNullText(bytes, start, start + 4) ? start + 4 : -1;
   let i = start;
   while (i < end && bytes[i] !== COMMA && bytes[i] !== CLOSE_BRACKET && !isSpace(bytes[i])) i++;
   return i === start ? -1 : i;
