@@ -92,7 +92,7 @@ export interface Sink {
 }
 
 /** A place that takes all days of a run as one stream and stores nothing about them: `recordRun` does nothing. */
-export interface StreamSink extends Omit<Sink, 'kind' | 'state' | 'commit'> {
+export interface StreamSink extends Pick<Sink, 'recordRun' | 'close'> {
   readonly kind: 'stream';
   readonly state: undefined;
   /** True if a stream that failed is of no use to its reader. */

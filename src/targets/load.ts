@@ -86,7 +86,10 @@ export class Load {
     const { service, clock, logger } = this.#deps;
     const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
-    if (!isSnapshotDue(storedReceipt, settings, clock.now())) return service.forgetUnseenColumns();
+    if (!isSnapshotDue(storedReceipt, settings, clock.now())) {
+      service.forgetUnseenColumns();
+      return;
+    }
     const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {
       const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       logRescued(logger, rescuedCells);
@@ -121,8 +124,8 @@ export class Load {
     this.#add(downloads, commit);
     for (const { receipt } of downloads) {
       const { day, rows, bytes } = receipt;
-      const what = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
-      logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
+      const outcome = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
+      logger.debug('day.committed', `${day} ${outcome}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
     }
   }
 

@@ -69,8 +69,8 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
   };
   const { logger, address } = options;
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
-  return withPlace(format, options, 'change', async (place, versionBefore) => {
-    const { version, result } = await format.commit(place, versionBefore, async (version) => {
+  return withPlace(format, options, 'change', async (place, versionAtOpen) => {
+    const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
       const { days, rows } = prunableIn(version);
       const { events } = version.state;
@@ -80,7 +80,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const fileChanges = days.map((day) => ({ table: EVENTS.name, day, newFile: undefined }));
       return { change: { kind: 'prune', state, fileChanges }, result: { days, rows } };
     });
-    for (const message of version.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);
+    for (const message of versionAfter.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);
     return result;
   });
 }

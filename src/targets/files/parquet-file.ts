@@ -62,7 +62,7 @@ export async function hashFile(path: string): Promise<string> {
 }
 
 /** The bytes of each row group from the first of these columns to the last one. */
-export async function columnRanges(engine: Engine, path: string, columns: readonly string[]) {
+export async function byteRangesOfColumns(engine: Engine, path: string, columns: readonly string[]) {
   if (columns.length === 0) return [];
   const rows = await engine.rows(`
     SELECT

@@ -62,8 +62,8 @@ const NOT_ERASED =
  * that began before can then no longer commit.
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
-  return withPlace(format, options, 'change', async (place, versionBefore) => {
-    const { version, result } = await format.commit(place, versionBefore, async (version) => {
+  return withPlace(format, options, 'change', async (place, versionAtOpen) => {
+    const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
       const { people, change } = await place.engine.transaction(() => writeRemoval(place, version, query));
       const suppressionLength = await onFound(people);
@@ -71,14 +71,14 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       return { change: { ...change, state }, result: { people, suppressionLength, bytesBefore: bytesIn(version) } };
     });
     const { people, suppressionLength, bytesBefore } = result;
-    const eraseFailures = await eraseHistory(place, version);
+    const eraseFailures = await eraseHistory(place, versionAfter);
     const { liveFolders, sweepFailures } = await sweepRuns(place);
-    const damageNotes = version.damageWarnings.map((message) => `They may hold the people: ${message}`);
+    const damageNotes = versionAfter.damageWarnings.map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
       bytesBefore,
-      bytesAfter: bytesIn(version),
+      bytesAfter: bytesIn(versionAfter),
       unreached: [...eraseFailures, ...damageNotes, ...sweepFailures],
       liveFolders,
     };

@@ -10,7 +10,7 @@ import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName } from '../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
-import { columnRanges, countRowsOfFile, readParquetSql } from './parquet-file.ts';
+import { byteRangesOfColumns, countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
 
 // What is read of the files of a place. Those of a bucket are copied to this machine.
@@ -54,7 +54,7 @@ export async function countRowsInFiles(
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    const localPath = await localPathOfColumns(place, file, []);
+    const localPath = await localPathWithColumns(place, file, []);
     try {
       rowsByDay.set(file.day, await countRowsOfFile(place.engine, localPath));
     } catch (error) {
@@ -81,7 +81,7 @@ export async function localPathOf(
  * of the same size. Only the footer and the bytes from the first of these columns to the last are downloaded; the rest
  * is empty.
  */
-export async function localPathOfColumns(
+export async function localPathWithColumns(
   { storage, engine, runFolder, localPaths }: OpenPlace,
   { path, bytes }: TableFile,
   columns: readonly string[],
@@ -101,7 +101,7 @@ export async function localPathOfColumns(
     const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
     const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
     if (footerFrom < tailFrom) await writeAt(file, footerFrom, await readRange(footerFrom, tailFrom));
-    for (const { from, until } of await columnRanges(engine, copy, columns)) {
+    for (const { from, until } of await byteRangesOfColumns(engine, copy, columns)) {
       if (from < tailFrom) await writeAt(file, from, await readRange(from, Math.min(until, tailFrom)));
     }
     return copy;

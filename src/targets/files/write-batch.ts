@@ -17,7 +17,7 @@ import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { readParquetSql, writeTableFile } from './parquet-file.ts';
 import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
-import { localPathOfColumns, relationOf } from './read-files.ts';
+import { localPathWithColumns, relationOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
 /** A planned batch, and what the writing of each of its days needs. */
@@ -37,41 +37,42 @@ export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: 
   const { table, tableBefore, downloads } = plan;
   const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
   const tableFiles = version.files.filter((file) => file.table === table.name);
-  const storedFiles = new Map(tableFiles.map((file) => [file.day, file]));
-  const batch: BatchContext = { place, plan, storedFiles, changedAt };
+  const context = { place, plan, storedFiles: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
   const fileChanges: FileChange[] = [];
-  for (const download of downloads) fileChanges.push(...(await changesOfDay(batch, download)));
+  for (const download of downloads) fileChanges.push(...(await changesOfDay(context, download)));
   const batchDays = new Set(downloads.map(({ receipt }) => receipt.day));
-  const newFiles = fileChanges.flatMap(({ newFile }) => newFile ?? []);
-  const paths = newFiles.filter(({ day }) => batchDays.has(day)).map(({ localPath }) => localPath);
-  const rows: BatchResult = {
+  const batchPaths = fileChanges.flatMap(({ day, newFile }) =>
+    newFile !== undefined && batchDays.has(day) ? newFile.localPath : [],
+  );
+  const result: BatchResult = {
     rowsByDay: new Map(fileChanges.map(({ day, newFile }) => [day, newFile?.rows ?? 0])),
-    widenedDays: await findWidenedDays(place, plan, tableFiles),
-    rescuedCells: paths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(paths)),
+    widenedDays: await findWidenedDays(context),
+    rescuedCells:
+      batchPaths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(batchPaths)),
   };
-  return { fileChanges, ...finishBatch(plan, rows, changedAt) };
+  return { fileChanges, ...finishBatch(plan, result, changedAt) };
 }
 
 /** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
-async function changesOfDay(batch: BatchContext, download: CheckedDay): Promise<FileChange[]> {
+async function changesOfDay(context: BatchContext, download: CheckedDay): Promise<FileChange[]> {
   const { receipt } = download;
-  const { name: table } = batch.plan.table;
-  const wholeFile = await writeDay(batch, download);
+  const { name: table } = context.plan.table;
+  const wholeFile = await writeDay(context, download);
   if (wholeFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, newFile: wholeFile }];
   // Such a day is alone in its batch: a neighbour is a stored file.
-  const newFile = await withoutRowsOfNext(batch, wholeFile, download);
+  const newFile = await withoutRowsOfNext(context, wholeFile, download);
   const change = { table, day: receipt.day, newFile };
-  const previousChange = newFile && (await changeOfPreviousDay(batch, newFile));
+  const previousChange = newFile && (await changeOfPreviousDay(context, newFile));
   return previousChange === undefined ? [change] : [previousChange, change];
 }
 
 /** Writes the file of one day; undefined if it has no row. */
-async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
-  const { place, plan, changedAt } = batch;
+async function writeDay(context: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
+  const { place, plan, changedAt } = context;
   const { layout } = place.format;
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
-  const receipt = storedReceiptOf(batch, download, keptRowsOf(download));
+  const receipt = storedReceiptOf(context, download, keptRowsOf(download));
   // A killed run may leave a file of profiles that the state of a folder lacks.
   const rowCounts = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
   const profilesState = table.isSnapshot ? tableAfter(plan, rowCounts, changedAt) : undefined;
@@ -88,18 +89,18 @@ async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewF
 
 /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
 async function withoutRowsOfNext(
-  batch: BatchContext,
+  context: BatchContext,
   file: NewFile,
   download: CheckedDay,
 ): Promise<NewFile | undefined> {
-  const { place, plan, storedFiles } = batch;
+  const { place, plan, storedFiles } = context;
   const nextFile = storedFiles.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
-  const sharedSql = isAlsoInSql(plan, await localPathOfColumns(place, nextFile, idColumns(plan)));
+  const sharedSql = isAlsoInSql(plan, await localPathWithColumns(place, nextFile, idColumns(plan)));
   const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
-  const receipt = storedReceiptOf(batch, download, file.rows - rowsLost);
+  const receipt = storedReceiptOf(context, download, file.rows - rowsLost);
   const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
   return writeTableFile(place, EVENTS.name, { query, receipt });
 }
@@ -112,7 +113,7 @@ async function changeOfPreviousDay(
   const previousFile = storedFiles.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return undefined;
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
-  const previousRows = readParquetSql([await localPathOfColumns(place, previousFile, idColumns(plan))]);
+  const previousRows = readParquetSql([await localPathWithColumns(place, previousFile, idColumns(plan))]);
   const rowsLost = await place.engine.count(`${previousRows} WHERE ${leavingSql}`);
   if (rowsLost === 0) return undefined;
   const { tableBefore, columns } = plan;
@@ -138,13 +139,10 @@ const storedReceiptOf = ({ changedAt }: BatchContext, { receipt }: CheckedDay, r
 };
 
 /** The stored days that have a value in a column that widens. */
-async function findWidenedDays(
-  place: OpenPlace,
-  { columns, table, tableBefore }: PlannedBatch,
-  tableFiles: readonly TableFile[],
-): Promise<ReadonlySet<Day>> {
+async function findWidenedDays({ place, plan, storedFiles }: BatchContext): Promise<ReadonlySet<Day>> {
+  const { columns, table, tableBefore } = plan;
   const names = columns.filter(isWidened).map(({ name }) => name);
-  const files = tableFiles.filter((file) => names.some((name) => file.columns.has(name)));
+  const files = [...storedFiles.values()].filter((file) => names.some((name) => file.columns.has(name)));
   if (files.length === 0) return new Set();
   const rows = await relationOf(place, table.name, tableBefore, files);
   const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));

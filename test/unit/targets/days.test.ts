@@ -52,7 +52,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
 
   it('stores nothing of a file that is read as other rows than were checked', async () => {
     const day = place.of(D1, [{ id: 'a' }]);
-    const misread = { ...day, files: day.files.map((file) => ({ ...file, rows: 2 })) };
+    const misread = { ...day, files: day.files.map((file) => ({ ...file, keptRows: 2 })) };
     await expect(place.load([[misread]])).rejects.toThrow(`2 rows of ${D1} came to 1: nothing was kept`);
     expect(await place.state()).toBeUndefined();
   });

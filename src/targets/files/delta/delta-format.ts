@@ -19,7 +19,7 @@ import { type DeltaTable, emptyTable, followLog, readTable } from './delta-table
 import { foreignPathsIn, pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
 import { isDataFile } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
-import { committedAt, eraseHistory, removeExpiredFiles } from './vacuum.ts';
+import { committedAt, eraseAllButLatest, removeExpiredFiles } from './vacuum.ts';
 
 const LAST_RUN_PATH = `${OWN_FOLDER}/last-run.json`;
 
@@ -58,7 +58,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   async eraseHistory(place, version) {
     // Each purge commits to events. Whoever stored a file before that can no longer commit it to either table.
     const purgedAt = await committedAt(place, version.tables.events.snapshot);
-    for (const { snapshot } of tablesOf(version)) await eraseHistory(place, snapshot, purgedAt);
+    for (const { snapshot } of tablesOf(version)) await eraseAllButLatest(place, snapshot, purgedAt);
   },
 
   async removeExpired(place, version) {

@@ -66,7 +66,7 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
  * Removes every data file but those of the latest version, and all of the log before it. A file that no version names
  * stays if it is younger than the commit of the purge (`purgedAt`): its writer may still commit it.
  */
-export async function eraseHistory(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
+export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
   const { table } = snapshot;
   const isErasedFile: IsErased = ({ path, modified }) => {
