@@ -1,7 +1,7 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type PeopleInPlace, personIdOf, type UnifiedIds } from '../engine/people/people.ts';
+import { type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -172,7 +172,7 @@ async function purgePlace(
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
     await ledger.writeAll(purgeLines({ ...place, people }, plan));
-    return await suppressionList.add(people.unifiedIds, runtime);
+    return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
@@ -226,11 +226,11 @@ export function purgeGuardProblem(plan: PurgePlan, peopleInPlaces = peopleOf(pla
  * Every form of the people's unified ids: as the ways have them, and as rows of the places do. A hash needs no key if
  * its plain id is there, too.
  */
-function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan, peopleInPlaces = peopleOf(places)): UnifiedIds {
+function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan, peopleInPlaces = peopleOf(places)) {
   // Last those of rows: a place knows under which key its form is a hash.
   const unifiedIds = new Map<string, string | undefined>([
     ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
-    ...peopleInPlaces.flatMap((people) => [...people.unifiedIds]),
+    ...peopleInPlaces.flatMap((people) => [...people.keyCheckByUnifiedId]),
   ]);
   for (const unifiedId of unifiedIds.keys()) {
     const hash = personIdOf(unifiedId, settings.hashKey);

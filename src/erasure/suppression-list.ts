@@ -9,7 +9,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { isHash, type SuppressedPeople, type UnifiedIds } from '../engine/people/people.ts';
+import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
@@ -86,14 +86,14 @@ export class SuppressionList {
    * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
    * which is on disk then. Throws UserError, also if another purge holds the lock too long.
    */
-  async add(people: UnifiedIds, { clock, signal }: Pick<LockOptions, 'clock' | 'signal'>): Promise<number> {
+  async add(people: KeyCheckByUnifiedId, { clock, signal }: Pick<LockOptions, 'clock' | 'signal'>): Promise<number> {
     const lock = { subject: this.#diskContext.subject, clock, waitMs: LOCK_WAIT_MS, signal };
     await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
     const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(people, checkHeld));
     return await withDiskErrors(this.#diskContext, appending);
   }
 
-  async #append(people: UnifiedIds, checkHeld: () => void): Promise<number> {
+  async #append(people: KeyCheckByUnifiedId, checkHeld: () => void): Promise<number> {
     const secret = await ensureKey(this.#keyedFile);
     const file = await open(this.path, 'a+', PRIVATE_FILE_MODE);
     try {

@@ -7,6 +7,7 @@ import { isHash } from './people.ts';
 
 /** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
 export class ColumnKeys {
+  /** The key of the query, whether or not rows have hashes under it. */
   readonly queryKey: HashKey | undefined;
   /** The key of the query, if rows have hashes under it. */
   readonly matchingKey: HashKey | undefined;
@@ -40,17 +41,17 @@ export class ColumnKeys {
     return isHash(text) ? (this.matchingKey?.checkValue ?? this.#keyChecks.at(-1)) : undefined;
   }
 
-  /**
-   * Warns of rows that are not searched, since their key is not that of the query. `has…Ids`: what is looked up. Throws
-   * a configuration failure if no hash is under the key of the query: no plain id finds them.
-   */
-  otherKeyWarnings(placeName: string, ids: { hasPlainIds: boolean; hasHashedIds: boolean }): string[] {
-    if (ids.hasPlainIds && this.#keyChecks.length > 0 && this.matchingKey === undefined) {
-      throw configError(
-        `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
-          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
-      );
-    }
+  /** Throws a configuration failure if all hashes are under other keys than that of the query: no plain id finds them. */
+  checkKey(placeName: string): void {
+    if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
+    throw configError(
+      `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+        'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+    );
+  }
+
+  /** Warns of rows that a search for such ids misses, since their key is not that of the query. */
+  missedRowsWarnings(placeName: string, ids: { hasPlainIds: boolean; hasHashedIds: boolean }): string[] {
     const warning = (how: string) =>
       `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';

@@ -5,7 +5,7 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { IdColumn, type LookUp, type TableRows } from './id-column.ts';
+import { IdColumn, type LookUp, type TableInPlace } from './id-column.ts';
 import { joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personIdOf } from './people.ts';
 import { keepNearest } from './spelling.ts';
 
@@ -22,7 +22,7 @@ export interface SearchedPlace {
 export type RowConditions = ByTable<string>;
 
 /** A table that has rows, with the columns of its ids. */
-interface SearchedTable extends TableRows {
+interface SearchedTable extends TableInPlace {
   /** It has no cells if the table is not searched for external ids. */
   readonly externalColumn: IdColumn;
   /** The external ids of the query, looked up in it. */
@@ -57,7 +57,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
       leavingGroups.push({
         queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
         personIds: unifiedIds.map((id) => personIdOf(id, hashKey)),
-        unifiedIds: unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)]),
+        keyChecks: unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)]),
         hasOtherId: externalIds.some((id) => externalLookUp.queryIdsOf([id]).length === 0),
         rowCount,
       });
@@ -95,12 +95,13 @@ async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace,
   for (const { name } of TABLES) {
     const [relation, tableState] = [relations[name], state[name]];
     if (relation === undefined || tableState === undefined) continue;
-    const rows = { engine, placeName, name, relation, state: tableState };
-    const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
-    const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
+    const tableInPlace = { engine, placeName, name, relation, state: tableState };
+    const source = ids.length > 0 ? externalColumns[name] : undefined;
+    const externalColumn = new IdColumn(tableInPlace, 'external', source, hashKey);
+    const unifiedColumn = new IdColumn(tableInPlace, 'unified', UNIFIED_ID, hashKey);
     if (unifiedColumn.cellSqls.length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
     const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, queryId: id })));
-    const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };
+    const table = { ...tableInPlace, externalColumn, externalLookUp, unifiedColumn };
     tables.push(table);
     for (const { externalIds, unifiedIds } of await groupRows(table, externalLookUp.conditionSql)) {
       for (const id of externalLookUp.queryIdsOf(externalIds)) idPairs.push([id, unifiedIds]);
@@ -131,7 +132,8 @@ interface LeavingGroup {
   readonly queryIds: ReadonlySet<string>;
   /** Whose they are, by `personIdOf`. */
   readonly personIds: readonly string[];
-  readonly unifiedIds: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
+  /** The unified ids, each with the check value of its key. */
+  readonly keyChecks: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
 }
@@ -148,7 +150,7 @@ function countPeople(leavingGroups: readonly LeavingGroup[]) {
   }
   const otherPeople = [...peopleOf(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
-    unifiedIds: new Map(groupsOfIds.flatMap(({ unifiedIds }) => unifiedIds)),
+    keyCheckByUnifiedId: new Map(groupsOfIds.flatMap(({ keyChecks }) => keyChecks)),
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),

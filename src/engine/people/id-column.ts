@@ -11,13 +11,13 @@ import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, isHash, type SuppressedPeople } from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
 
-/** The rows of a table of a place, and how it stores them. */
-export interface TableRows {
+/** A table of a place that has rows. */
+export interface TableInPlace {
   readonly engine: Engine;
   /** The place as messages name it. */
   readonly placeName: string;
   readonly name: TableName;
-  /** All rows, with all columns. */
+  /** SQL after FROM that gives all its rows, with all columns. */
   readonly relation: string;
   readonly state: TableState;
 }
@@ -50,14 +50,14 @@ export class IdColumn {
   /** SQL of the list of these cells. */
   readonly cellListSql: string;
   readonly keys: ColumnKeys;
-  readonly #table: TableRows;
+  readonly #table: TableInPlace;
   readonly #kind: IdKind;
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (cell) of the different cells in all rows. */
   readonly #distinctCellsSql: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
-  constructor(table: TableRows, kind: IdKind, source: string | undefined, queryKey: HashKey | undefined) {
+  constructor(table: TableInPlace, kind: IdKind, source: string | undefined, queryKey: HashKey | undefined) {
     const { relation, state } = table;
     const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
@@ -79,15 +79,16 @@ export class IdColumn {
    * Throws a configuration failure for plain ids in a column whose hashes need another key.
    */
   async lookUp(soughtIds: readonly SoughtId[], suppressedIds: readonly string[] = []): Promise<LookUp> {
-    if (this.cellSqls.length === 0) return { conditionSql: 'false', warnings: [], queryIdsOf: () => [] };
     const { placeName, engine } = this.#table;
     // An external id is plain, whatever it looks like.
     const isHashed = ({ id }: SoughtId) => this.#kind === 'unified' && isHash(id);
     const [hasHashedIds, hasPlainIds] = [soughtIds.some(isHashed), !soughtIds.every(isHashed)];
-    const warnings = this.keys.otherKeyWarnings(placeName, { hasPlainIds, hasHashedIds });
+    if (hasPlainIds) this.keys.checkKey(placeName);
+    const warnings = this.keys.missedRowsWarnings(placeName, { hasPlainIds, hasHashedIds });
     const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
     // A condition without a look-up needs no scan of the rows.
-    if (ids.length === 0) return { conditionSql: 'false', warnings, queryIdsOf: () => [] };
+    if (this.cellSqls.length === 0 || ids.length === 0)
+      return { conditionSql: 'false', warnings, queryIdsOf: () => [] };
     const matches = await this.#storeMatches(ids);
     const rows = await engine.rows(`
       SELECT cell, list(query_id) AS query_ids
@@ -108,24 +109,24 @@ export class IdColumn {
     const { queryKey, matchingKey, hasPlainRows } = this.keys;
     const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];
     const hashedSqls = matchingKey === undefined ? [] : plainSqls.map((plainSql) => hmacSql(plainSql));
-    // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
-    const cellKey = hasPlainRows && ids.some(({ id }) => isHash(id)) ? queryKey : undefined;
+    // A hash of other rows, or of another place, names the plain cell that has the same hash.
+    const plainCellKey = hasPlainRows && ids.some(({ id }) => isHash(id)) ? queryKey : undefined;
     const plainCellsSql = `
       UNION
-      SELECT query_id, cells.cell
-      FROM ${this.#distinctCellsSql} AS cells
-      JOIN matches ON matches.cell = ${hmacSql('cells.cell')}`;
+      SELECT query_id, cell
+      FROM ${this.#distinctCellsSql}
+      JOIN texts ON text = ${hmacSql('cell')}`;
     const table = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
     const sql = `
       CREATE TEMP TABLE ${table} AS
       WITH
         ids AS (SELECT unnest(from_json($ids, '[{"id":"VARCHAR","queryId":"VARCHAR"}]'), recursive := true)),
-        matches AS (SELECT queryId AS query_id, unnest(${listSql([...plainSqls, ...hashedSqls])}) AS cell FROM ids)
-      SELECT DISTINCT query_id, cell
-      FROM matches
-      WHERE cell <> ''
-      ${cellKey === undefined ? '' : plainCellsSql}`;
-    const pads = (matchingKey ?? cellKey)?.hmacPads();
+        texts AS (SELECT queryId AS query_id, unnest(${listSql([...plainSqls, ...hashedSqls])}) AS text FROM ids)
+      SELECT DISTINCT query_id, text AS cell
+      FROM texts
+      WHERE text <> ''
+      ${plainCellKey === undefined ? '' : plainCellsSql}`;
+    const pads = (matchingKey ?? plainCellKey)?.hmacPads();
     await this.#table.engine.run(sql, { ...pads, ids: JSON.stringify(ids) });
     return table;
   }

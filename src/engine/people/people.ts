@@ -25,10 +25,10 @@ import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Unified ids as rows and ways have them. The value of a hashed one is the check value of its key, that of a plain one
- * is undefined. A check value tells keys apart, and says nothing of them.
+ * Unified ids, plain or hashed. Each hashed one has the check value of its key, which tells keys apart and says nothing
+ * of them. A plain one has undefined, as has one that no row has.
  */
-export type UnifiedIds = ReadonlyMap<string, string | undefined>;
+export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
@@ -38,7 +38,7 @@ export interface PeopleQuery {
   readonly byColumn?: string | undefined;
   /** True to look the ids up in the table `user_profiles`, too, as exact text. */
   readonly searchesProfiles?: boolean | undefined;
-  /** The unified ids of the ids, as all ways found them. */
+  /** Unified ids of the ids that profiles, a mapping or other places have; those of this place's rows are added. */
   readonly unifiedIdsById?: UnifiedIdsById | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
@@ -54,7 +54,7 @@ export interface SuppressedPeople {
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleInPlace {
   /** The people's unified ids, as their rows have them, without placeholders. */
-  readonly unifiedIds: UnifiedIds;
+  readonly keyCheckByUnifiedId: KeyCheckByUnifiedId;
   /** Number of people. With the key, one who is there both plain and hashed counts once. */
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */

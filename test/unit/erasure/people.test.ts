@@ -22,8 +22,8 @@ const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);
 const find = async (column: string, ...ids: string[]) => {
-  const { unifiedIds, rowCountById } = await look({ byColumn: column, ids });
-  return { people: [...unifiedIds.keys()].sort(), rowsOf: Object.fromEntries(rowCountById) };
+  const { keyCheckByUnifiedId, rowCountById } = await look({ byColumn: column, ids });
+  return { people: [...keyCheckByUnifiedId.keys()].sort(), rowsOf: Object.fromEntries(rowCountById) };
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
