@@ -58,28 +58,25 @@ function reservedNames(stream: StreamName): readonly string[] {
   return [KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(STREAMS[stream].programProperties)];
 }
 
-/**
- * The columns of a header that a stream has, in the order in which they get names: those in lower case first, then by
- * bytes. An item column loses its prefix in a stream of items, unless its short name is taken.
- */
+/** The columns of a header that a stream has, in the order in which they get names: lower case first, then by bytes. */
 function streamColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly StreamColumn[] {
-  const { selection } = STREAMS[stream];
-  const isOfStream = ({ group }: HeaderColumn): boolean => {
-    if (selection === 'every_row') return true;
-    if (selection === 'row_per_event') return !isItemGroup(group);
-    return isItemGroup(group) || group === 'unified_id' || group === 'system';
-  };
-  const isOfItem = ({ group }: HeaderColumn) => selection === 'rows_with_item' && isItemGroup(group);
-  const otherNames = header.flatMap((column) => (isOfStream(column) && !isOfItem(column) ? [column.source] : []));
-  const takenNames = new Set([...reservedNames(stream), ...otherNames].map(foldName));
-  const columns = header.flatMap((column, index) => {
-    if (!isOfStream(column)) return [];
-    const shortName = column.source.slice(ITEM_PREFIX.length);
-    const hasShortName = isOfItem(column) && !takenNames.has(foldName(shortName));
-    return [{ plainName: hasShortName ? shortName : column.source || UNNAMED_COLUMN, column, index }];
-  });
+  const { selection, hasColumn } = STREAMS[stream];
+  const allColumns = header.map((column, index) => ({ plainName: column.source || UNNAMED_COLUMN, column, index }));
+  const columns = allColumns.filter(({ column }) => hasColumn(column));
   const rank = ({ plainName }: StreamColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  return columns.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
+  const named = selection === 'rows_with_item' ? withShortNames(columns, reservedNames(stream)) : columns;
+  return named.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
+}
+
+/** The columns of a stream of items. An item column loses its prefix, unless its short name is taken. */
+function withShortNames(columns: readonly StreamColumn[], reserved: readonly string[]): StreamColumn[] {
+  const otherNames = columns.flatMap(({ column }) => (isItemGroup(column.group) ? [] : [column.source]));
+  const takenNames = new Set([...reserved, ...otherNames].map(foldName));
+  return columns.map((streamColumn) => {
+    const shortName = streamColumn.plainName.slice(ITEM_PREFIX.length);
+    const isShortened = isItemGroup(streamColumn.column.group) && !takenNames.has(foldName(shortName));
+    return isShortened ? { ...streamColumn, plainName: shortName } : streamColumn;
+  });
 }
 
 /**

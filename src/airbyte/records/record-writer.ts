@@ -11,10 +11,10 @@ import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
-import { isItemGroup } from '../../table/tables.ts';
+import { EVENTS, isItemGroup, USER_PROFILES } from '../../table/tables.ts';
 import { RecordEncoder, type StreamStats } from './record-encoder.ts';
 import { RowIds } from './row-ids.ts';
-import { type RecordStream, STREAMS } from './streams.ts';
+import { PROFILE_STREAM, type RecordStream, STREAMS } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
 const PIECE_BYTES = 256 * 1024;
@@ -40,7 +40,7 @@ export async function writeRecords(
   const stats = streams.map(() => ({ recordCount: 0, unsentColumns: new Set<string>(), rescuedCells: new Map() }));
   if (streams.length === 0) return stats;
   const zone = zoneOf(timezone);
-  const { idColumn } = STREAMS[streams[0].name];
+  const { idColumn } = streams[0].name === PROFILE_STREAM ? USER_PROFILES : EVENTS;
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
   const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
   const rowCountById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;

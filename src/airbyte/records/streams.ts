@@ -1,6 +1,7 @@
-import { DETAIL_LOG_ID, LOG_ID, REQUIRED_COLUMNS, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
+import { type HeaderColumn, LOG_ID, REQUIRED_COLUMNS, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
+import { isItemGroup } from '../../table/tables.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 
 export const KEY_PROPERTY = '_key';
@@ -8,17 +9,14 @@ export const RESCUED_PROPERTY = '_rescued';
 
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
-/**
- * The rows of the export that a stream has. `every_row` has all columns, `row_per_event` all but those of items.
- * `rows_with_item` has those of items and of the system.
- */
+/** The rows of the export that a stream has. */
 export type RowSelection = 'every_row' | 'row_per_event' | 'rows_with_item';
 
 /** What a stream of this source is, whatever its configuration. */
 interface StreamDefinition {
   readonly selection: RowSelection;
-  /** The column of the export whose cells are the keys of rows. */
-  readonly idColumn: string;
+  /** True for a column of the export that it has. */
+  hasColumn(column: HeaderColumn): boolean;
   readonly primaryKey: string;
   /** The properties that every row fills. */
   readonly filledProperties: readonly string[];
@@ -55,7 +53,7 @@ const BY_DAYS: StreamDefinition['catalogEntry'] = {
 export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   events: {
     selection: 'every_row',
-    idColumn: DETAIL_LOG_ID,
+    hasColumn: () => true,
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
     programProperties: keyAndRescuedSchemas('detail log id'),
@@ -63,7 +61,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   },
   event_logs: {
     selection: 'row_per_event',
-    idColumn: DETAIL_LOG_ID,
+    hasColumn: ({ group }) => !isItemGroup(group),
     primaryKey: LOG_ID,
     filledProperties: REQUIRED_COLUMNS,
     programProperties: RESCUED_SCHEMA,
@@ -71,7 +69,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   },
   event_items: {
     selection: 'rows_with_item',
-    idColumn: DETAIL_LOG_ID,
+    hasColumn: ({ group }) => isItemGroup(group) || group === 'unified_id' || group === 'system',
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
     programProperties: {
@@ -85,7 +83,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   },
   user_profiles: {
     selection: 'every_row',
-    idColumn: UNIFIED_ID,
+    hasColumn: () => true,
     primaryKey: UNIFIED_ID,
     filledProperties: [KEY_PROPERTY, UNIFIED_ID],
     programProperties: keyAndRescuedSchemas('unified id'),
