@@ -41,16 +41,15 @@ async function runVerb(connector: Connector, system: ConnectorSystem, redactor: 
   const { args, writer, signal } = system;
   const { mask } = redactor;
   const { verb, options } = parseArguments(args, connector);
-  const { debug: isDebug, config: configPath, catalog: catalogPath, state: statePath } = options;
   try {
     const run = await connector[verb].load();
     const answer = await run({
       ...system,
       redactor,
-      logger: createLogger(writer.writeLog, isDebug ? 'debug' : 'info', mask),
-      rawConfig: configPath && readAndMaskConfig(configPath, redactor),
-      catalog: catalogPath ? parseConfiguredCatalog(readJson(catalogPath, 'The catalog file')) : [],
-      states: parseSavedStates(statePath ? readJson(statePath, 'The state file') : undefined),
+      logger: createLogger(writer.writeLog, options.debug ? 'debug' : 'info', mask),
+      rawConfig: options.config && readAndMaskConfig(options.config, redactor),
+      catalog: options.catalog ? parseConfiguredCatalog(readJson(options.catalog, 'The catalog file')) : [],
+      states: parseSavedStates(options.state ? readJson(options.state, 'The state file') : undefined),
     });
     if (answer !== undefined) await writer.write(answer);
   } catch (error) {
