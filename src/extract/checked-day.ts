@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
-import type { SettingsFingerprints } from './export-settings.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
 export interface Receipt {
@@ -44,10 +43,8 @@ export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_o
 }
 
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
-export const hasOtherFilters = (
-  receipt: Pick<ReceiptSummary, 'filters'> | undefined,
-  { filters }: Pick<SettingsFingerprints, 'filters'>,
-): boolean => receipt?.filters !== undefined && receipt.filters !== filters;
+export const hasOtherFilters = (receipt: Pick<ReceiptSummary, 'filters'> | undefined, filters: string): boolean =>
+  receipt?.filters !== undefined && receipt.filters !== filters;
 
 /** Receipts by day: those of a place, and of the days that a run has loaded. */
 export type ReceiptsByDay = ReadonlyMap<Day, ReceiptSummary>;

@@ -62,7 +62,8 @@ export class DayResults {
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
   #warnOfLateRows({ day, rows, to_date }: Receipt, before: ReceiptSummary | undefined): void {
-    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.fingerprints) || rows <= before.rows) return;
+    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.fingerprints.filters) || rows <= before.rows)
+      return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';

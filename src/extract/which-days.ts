@@ -134,10 +134,11 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
 }
 
 function refreshDays(basis: PlanBasis): ChosenDays {
-  const { receipts, fingerprints, start, oldestDay, lastDay } = basis;
+  const { receipts, start, oldestDay, lastDay } = basis;
+  const { filters } = basis.fingerprints;
   const notes = startWarnings(basis);
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay).sort();
-  for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherFilters(receipts.get(day), fingerprints))) {
+  for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherFilters(receipts.get(day), filters))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
     const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
     notes.push(note('warn', 'plan.older_days', message));
@@ -156,7 +157,7 @@ function syncDays(basis: PlanBasis): ChosenDays {
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const daysWithOtherFilters = [...receipts.keys()].filter(
-    (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints),
+    (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints.filters),
   );
   const suspectDays = emptyOrImplausibleDays(receipts, { now, appends }).filter((day) => day >= start);
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
@@ -177,7 +178,7 @@ const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(list
 /** Why days are read again that are over. */
 function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): LogEvent[] {
   const why = (receipt: ReceiptSummary | undefined) => {
-    if (hasOtherFilters(receipt, fingerprints)) return 'they were loaded with other filters or columns';
+    if (hasOtherFilters(receipt, fingerprints.filters)) return 'they were loaded with other filters or columns';
     return receipt?.rows === 0
       ? 'they had no rows, and the provider may be late'
       : 'they had far fewer rows than usual';

@@ -22,7 +22,7 @@ export function daysWithOtherFilters({ receipts, exportState }: TableState): Day
   const filters = exportState?.filters;
   if (filters === undefined) return [];
   return [...receipts.values()]
-    .filter((receipt) => receipt.pruned !== true && hasOtherFilters(receipt, { filters }))
+    .filter((receipt) => receipt.pruned !== true && hasOtherFilters(receipt, filters))
     .map(({ day }) => day);
 }
 

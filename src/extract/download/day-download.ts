@@ -190,7 +190,7 @@ export class DayDownloader {
   get #rowsBefore(): number {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
-    if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints)) return 0;
+    if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters)) return 0;
     return receipt.to_date === this.#toDate ? receipt.rows : (receipt.rows_stored ?? 0);
   }
 

@@ -30,8 +30,7 @@ export async function proveEndDay(
   const next = addDays(day, 1);
   const dayAlone = await sendExport({ to: day });
   if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return dayAlone;
-  const canProve = keepsColumn(EVENT_DATETIME, settings);
-  if (dayAlone.kind === 'checked' && canProve && spansAnHour(dayAlone.scan.columns)) {
+  if (dayAlone.kind === 'checked' && keepsColumn(EVENT_DATETIME, settings) && spansAnHour(dayAlone.scan.columns)) {
     service.learnFromProof(day, true);
     return dayAlone;
   }
