@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { settingOf } from '../cells/csv/header.ts';
-import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
+import { type ColumnType, canWiden, narrowestType, widenedType } from '../cells/types/column-types.ts';
 import { NULL_TEXT } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { SchemaMode } from '../config/source.ts';
@@ -61,7 +61,7 @@ export function typeAfterDay(
     if (!mayBeAdded || !hasValue) return { type: null, isFixed };
   }
   const forms = column.forms | newForms;
-  const typeOfCells = type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);
+  const typeOfCells = type === null ? (narrowestType(forms, zone) ?? null) : widenedType(type, forms, zone);
   return { type: fixedType ?? typeOfCells, isFixed };
 }
 

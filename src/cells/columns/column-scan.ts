@@ -2,7 +2,7 @@ import { LOWER_BIT } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import type { RowReader } from '../csv/row-reader.ts';
-import { type ColumnType, formsOf, typeOf } from '../types/column-types.ts';
+import { type ColumnType, formsOf, narrowestType } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import { WallTime } from '../types/wall-time.ts';
 import type { Zone } from '../types/zone.ts';
@@ -139,7 +139,7 @@ export class ColumnScanner {
       const { column, filledCells, earliestTime, latestTime, firstCells } = tally;
       if (column === undefined) return [];
       const forms = column.declaredType === 'string' && filledCells > 0 ? STRING : tally.forms;
-      const typeOfCells = typeOf(forms, this.#zone);
+      const typeOfCells = narrowestType(forms, this.#zone);
       const type = typeOfCells && (column.declaredType ?? typeOfCells);
       return [{ ...column, forms, type, filledCells, earliestTime, latestTime, firstCells }];
     });

@@ -18,7 +18,7 @@ import { instantSql, isInYearRange, type Zone } from './zone.ts';
 
 /**
  * The column types, a narrower one before every type that it can widen to. `widerTypes` are those, the nearest first.
- * A column has the first type that all its cells fit (`typeOf`). Every cell fits `string`, the last.
+ * A column has the first type that all its cells fit (`narrowestType`). Every cell fits `string`, the last.
  */
 export const TYPES = {
   boolean: { codec: BOOLEAN_CODEC, widerTypes: ['string'] },
@@ -97,7 +97,7 @@ export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellF
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that all cells fit; undefined while all are absent. */
-export function typeOf(forms: CellForms, zone: Zone | undefined): ColumnType | undefined {
+export function narrowestType(forms: CellForms, zone: Zone | undefined): ColumnType | undefined {
   if ((forms & ~NULL_TEXT) === 0) return undefined;
   return COLUMN_TYPES.find((type) => fits(codecOf(type, zone), forms));
 }

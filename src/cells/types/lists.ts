@@ -119,8 +119,8 @@ function numbersSql(expr: string, item: ScalarCodec): string {
   return `CASE WHEN ${matchesSql(expr, listPattern(NUMBER_PATTERN))} THEN ${checked} END`;
 }
 
-/** SQL that writes `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share a comma. */
-function withLongsSql(list: string): string {
+/** SQL that writes the list `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share a comma. */
+function integralAsLongsSql(list: string): string {
   const replaced = (text: string, pattern: string) => `regexp_replace(${text}, ${literal(pattern)}, '\\1\\2', 'g')`;
   const zeros = '([\\[,]0)\\.0([,\\]])';
   return replaced(replaced(replaced(list, '([1-9][0-9]*)\\.0([,\\]])'), zeros), zeros);
@@ -155,7 +155,7 @@ export const LONG_LIST_CODEC = listCodec(LONG_CODEC, listOf(LONG_CODEC.forms), n
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
 export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, listOf(DOUBLE_CODEC.forms), numbersSql, (expr) =>
-  withLongsSql(jsonTextSql(expr)),
+  integralAsLongsSql(jsonTextSql(expr)),
 );
 
 /** A JSON list of strings and nulls. */

@@ -12,10 +12,10 @@ const INT64_DIGITS = 19;
 export function numberForm(bytes: Uint8Array, start: number, end: number): CellForms {
   const isNegative = bytes[start] === HYPHEN;
   const firstDigit = isNegative ? start + 1 : start;
-  const i = digitsEnd(bytes, firstDigit, end);
-  const digits = i - firstDigit;
+  const wholeEnd = digitsEnd(bytes, firstDigit, end);
+  const digits = wholeEnd - firstDigit;
   if (digits === 0 || (bytes[firstDigit] === ZERO && digits > 1)) return 0;
-  if (i < end) return bytes[i] === DOT ? doubleForm(bytes, firstDigit, i, end) : 0;
+  if (wholeEnd < end) return bytes[wholeEnd] === DOT ? doubleForm(bytes, firstDigit, wholeEnd, end) : 0;
   if (bytes[firstDigit] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
   if (digits > INT64_DIGITS) return 0;
@@ -34,19 +34,20 @@ function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
  * DOUBLE for a number without a sign whose text from `dot` on is `.digits`. An exponent may follow a single leading
  * digit. 0 if its digits are not those of the shortest text of its value.
  */
-function doubleForm(bytes: Uint8Array, first: number, dot: number, end: number): CellForms {
-  const i = digitsEnd(bytes, dot + 1, end);
-  if (i === dot + 1) return 0;
-  if (i === end && end - first - 1 <= EXACT_DIGITS) return DOUBLE;
-  if (i < end && !(bytes[i] === UPPER_E && dot - first === 1 && isExponent(bytes, i + 1, end))) return 0;
-  const value = Number(asciiText(bytes, first, end));
-  const writtenDigits = trimZeros(asciiText(bytes, first, i).replace('.', ''));
+function doubleForm(bytes: Uint8Array, firstDigit: number, dot: number, end: number): CellForms {
+  const fractionEnd = digitsEnd(bytes, dot + 1, end);
+  if (fractionEnd === dot + 1) return 0;
+  const hasExponent = fractionEnd < end;
+  if (!hasExponent && end - firstDigit - 1 <= EXACT_DIGITS) return DOUBLE;
+  if (hasExponent && (dot - firstDigit !== 1 || !isExponent(bytes, fractionEnd, end))) return 0;
+  const value = Number(asciiText(bytes, firstDigit, end));
+  const writtenDigits = trimZeros(asciiText(bytes, firstDigit, fractionEnd).replace('.', ''));
   return Number.isFinite(value) && writtenDigits === digitsOf(value) ? DOUBLE : 0;
 }
 
 function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
-  const firstDigit = bytes[start] === HYPHEN || bytes[start] === PLUS ? start + 1 : start;
-  return firstDigit < end && digitsEnd(bytes, firstDigit, end) === end;
+  const firstDigit = start + (bytes[start + 1] === HYPHEN || bytes[start + 1] === PLUS ? 2 : 1);
+  return bytes[start] === UPPER_E && firstDigit < end && digitsEnd(bytes, firstDigit, end) === end;
 }
 
 /** The significant digits of the shortest text of a positive double; empty for zero. */

@@ -6,7 +6,7 @@ import {
   codecOf,
   fits,
   fitsSql,
-  typeOf,
+  narrowestType,
   uncheckedValueSql,
   widenSql,
 } from '../../cells/types/column-types.ts';
@@ -72,7 +72,7 @@ export function readingOf(
  * So a batch of days gives the same texts as each day alone.
  */
 export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
-  const cellType = typeOf(forms, zone) ?? type;
+  const cellType = narrowestType(forms, zone) ?? type;
   return canWiden(cellType, type, forms, zone) ? cellType : type;
 }
 

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType, codecOf, fits, TYPES, typeOf } from '../../../src/cells/types/column-types.ts';
+import {
+  COLUMN_TYPES,
+  type ColumnType,
+  codecOf,
+  fits,
+  narrowestType,
+  TYPES,
+} from '../../../src/cells/types/column-types.ts';
 import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames } from '../../support/forms.ts';
@@ -17,14 +24,14 @@ describe.each([
 ])('the type of a column, %s', (_, zone) => {
   it('is one that holds all cells seen', () => {
     const wrong = SETS.slice(1).filter((set) => {
-      const type = typeOf(set, zone);
+      const type = narrowestType(set, zone);
       return type === undefined || !fits(codecOf(type, zone), set);
     });
     expect(wrong.map(formNames)).toEqual([]);
   });
 
   it('stays or widens with each further class of cells, so that the order of days does not matter', () => {
-    const types = new Map(SETS.map((set) => [set, typeOf(set, zone)]));
+    const types = new Map(SETS.map((set) => [set, narrowestType(set, zone)]));
     const wrong = SETS.flatMap((set) => {
       const type = types.get(set);
       if (type === undefined) return [];

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType, typeOf } from '../../../src/cells/types/column-types.ts';
+import { COLUMN_TYPES, type ColumnType, narrowestType } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, fitsBytes, formNames, formsOfCell, jsonOf } from '../../support/forms.ts';
 import { type CellVector, type ColumnVector, VECTORS, VECTORS_PATH } from '../../support/vectors.ts';
@@ -19,11 +19,11 @@ function cellVector(vector: CellVector): CellVector {
   const zone = zoneOf(vector);
   const forms = formsOfCell(vector.cell, zone);
   const { string: _, ...json } = jsonByType(vector.cell, zone);
-  return { ...vector, forms: formNames(forms), type: typeOf(forms, zone) ?? null, json };
+  return { ...vector, forms: formNames(forms), type: narrowestType(forms, zone) ?? null, json };
 }
 
 const typeOfAll = (cells: readonly string[], zone: Zone | undefined): ColumnType | null =>
-  typeOf(
+  narrowestType(
     cells.reduce((forms, cell) => forms | formsOfCell(cell, zone), 0),
     zone,
   ) ?? null;
