@@ -58,11 +58,18 @@ export function readConfiguration(pathOrObject: string | object | undefined, { e
 
   // 4. Join both; the variable wins. A path of the file gets the folder of the file.
   const { variableNames } = variables;
-  const values = mapPaths({ ...valuesInFile, ...erasureInFile, ...variables.values }, (path, key) => {
+  const values: Record<string, unknown> = { ...valuesInFile, ...erasureInFile, ...variables.values };
+  const resolvePath = (path: unknown, key: string) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${fileLabel}`);
     return variableNames.has(key) || !isText(path) ? path : pathInFolder(path, folder);
-  });
+  };
+  for (const key of PATH_KEYS) if (key in values) values[key] = resolvePath(values[key], key);
+  if (Array.isArray(values.places)) {
+    values.places = values.places.map((entry: unknown) =>
+      isObject(entry) ? { ...entry, place: resolvePath(entry.place, 'places') } : entry,
+    );
+  }
   values.places ??= defaultPlaces(values);
 
   // 5. Parse each part.
@@ -88,16 +95,6 @@ function readConfigFile(path: string | undefined) {
 }
 
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
-
-/** The values with other paths: `change` gets what stands in place of each path, and its key. */
-function mapPaths(values: Record<string, unknown>, change: (path: unknown, key: string) => unknown) {
-  const paths = PATH_KEYS.filter((key) => key in values).map((key) => [key, change(values[key], key)]);
-  const changedValues: Record<string, unknown> = { ...values, ...Object.fromEntries(paths) };
-  if (!Array.isArray(values.places)) return changedValues;
-  const changePlace = (entry: unknown) =>
-    isObject(entry) ? { ...entry, place: change(entry.place, 'places') } : entry;
-  return { ...changedValues, places: values.places.map(changePlace) };
-}
 
 /** A path in a file is relative to its folder; `-` is stdout. */
 export const pathInFolder = (path: string, folder: string): string =>

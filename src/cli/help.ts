@@ -15,7 +15,7 @@ export async function programHelp(columns: number): Promise<string[]> {
   const parser = helpParser(columns).usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
   for (const [name, { usage, summary }] of Object.entries(COMMANDS)) parser.command(`${name} ${usage}`.trim(), summary);
   parser.command('help config', 'List the variables with their meaning');
-  return await linesOfHelp(parser, {});
+  return await linesOfHelp(parser);
 }
 
 export async function commandHelp(
