@@ -53,7 +53,7 @@ export class HttpAnswer {
       // A whole answer on a sound connection has no error of its own: this one is its reader's.
       const isReadersError = this.#connectionError === undefined && stream.complete;
       if (waitLimit?.signal.aborted || isReadersError) throw error;
-      // `endProblem` tells the connection's own error, or what is missing.
+      // `bodyError` gives the connection's own error, or what is missing.
       isCut = true;
     } finally {
       await chunks.return?.();
@@ -62,20 +62,20 @@ export class HttpAnswer {
     const isDeclaredEnd = received === Number(this.headers['content-length']);
     for (let turn = 0; turn < TURNS_TO_END && isDeclaredEnd && this.#connectionError === undefined; turn++)
       await nextTurn();
-    const problem = endProblem(this.headers, received, isCut || !stream.complete, this.#connectionError);
-    if (problem !== undefined) throw problem;
+    const error = bodyError(this.headers, received, isCut || !stream.complete, this.#connectionError);
+    if (error !== undefined) throw error;
   }
 }
 
 /**
- * Why a body is not whole; undefined for one that is. `isCut`: it ended before Node saw its end.
+ * The error of a body that is not whole; undefined for one that is. `isCut`: it ended before Node saw its end.
  *
  *   body                    cut                                a reset behind its last byte
  *   up to a close           the error, or ConnectionClosed     the error, although Node takes it for complete
  *   chunked                 the error, or ConnectionClosed     whole
  *   of a declared length    the error; BodyMismatch if too short  whole; BodyMismatch if more bytes came
  */
-function endProblem(
+function bodyError(
   { 'content-length': length, 'transfer-encoding': encoding }: IncomingHttpHeaders,
   received: number,
   isCut: boolean,
