@@ -72,13 +72,13 @@ export interface ListedPeople {
 }
 
 /**
- * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `wasErased`: true
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `isErased`: true
  * for an id that no way needs to find any more.
  */
 export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
-  wasErased: (id: string) => boolean = () => false,
+  isErased: (id: string) => boolean = () => false,
 ): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, runtime } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
@@ -104,11 +104,12 @@ export async function findListedPeople(
     ...inPlaces.usedWays,
   ];
   const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
-  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id) && !wasErased(id));
+  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id) && !isErased(id));
   if (usedWays.length === 0 && missedIds.length > 0) {
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
+  const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
@@ -119,7 +120,7 @@ export async function findListedPeople(
     usedWays,
     unifiedIdsInMapping,
     warnings: [
-      ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
+      ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles}${otherWaysText}`]),
       ...inPlaces.warnings,
       ...missedSentences(missedIds, similarIdById),
     ],

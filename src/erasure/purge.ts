@@ -74,7 +74,9 @@ export async function planPurge(
   await suppressionList.requireWritable();
 
   // 2. The people of the list, in every way.
-  const listedPeople = await findListedPeople(listedIds, settings, (id) => ledger.history.wasErased(id));
+  const idsAskedAgain = confirmedIdsToRequest(erasure);
+  const isErased = (id: string) => ledger.history.wasErased(id) && !idsAskedAgain.has(id);
+  const listedPeople = await findListedPeople(listedIds, settings, isErased);
 
   // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
@@ -243,14 +245,19 @@ function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan, peopleInPla
 const namesText = (names: readonly string[]): string =>
   `${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`;
 
+/** The ids that the service has confirmed before, and is asked for once more: the person may have come back. */
+function confirmedIdsToRequest({ idsToRequest, ledger }: Pick<PurgePlan, 'idsToRequest' | 'ledger'>) {
+  const ids = idsToRequest.map(({ id }) => id);
+  return new Set(ids.filter((id) => standingAnswer(ledger.history.of(id))?.outcome === 'done'));
+}
+
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LedgerContent[] {
   const { listedIds, ledger } = plan;
-  const requestedIds = new Set(plan.idsToRequest.map(({ id }) => id));
+  const idsAskedAgain = confirmedIdsToRequest(plan);
   const linesOfIds = listedIds.map(({ id }) => {
     const rows = people.rowCountById.get(id) ?? 0;
-    const isConfirmed = standingAnswer(ledger.history.of(id))?.outcome === 'done';
-    const again = (isConfirmed && requestedIds.has(id)) || undefined;
+    const again = idsAskedAgain.has(id) || undefined;
     return { kind: 'purge', id: ledger.keys.ids.hashOf(id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;

@@ -173,7 +173,21 @@ describe('an ID that no way finds', () => {
     expect((await planOf('--id', 'Z', ...IN())).warnings.join()).toContain('IDs that no way finds');
     // The service deleted its last profile, and the answer was lost.
     useProfiles(csvOf(['', u('b')]));
-    expect((await planOf('--id', 'A', ...IN())).exit).toBe(0);
+    const plan = await planOf('--id', 'A', ...IN());
+    expect([plan.exit, plan.warnings[1]]).toEqual([0, expect.stringMatching(/has a df_external_id\.$/)]);
+  });
+
+  it('is warned of and refused if it is requested again, since the person may have come back', async () => {
+    useProfiles(csvOf(['A', u('a')], ['B', u('b')]));
+    await load([row('a'), row('b')], DUCKDB);
+    await erase('--id', 'A', ...IN());
+    useProfiles(csvOf(['B', u('b')]));
+    const { warnings } = await planOf('--id', 'A', '--again', ...IN());
+    expect(warnings.join()).toMatch(/Row 1: this ID was found in no way.*their rows stay/);
+    useProfiles(csvOf(['', u('b')]));
+    const plan = await run('forget', '--id', 'A', '--again', ...IN());
+    expect([plan.code, plan.said]).toEqual([2, expect.stringContaining('Nothing says how people are found')]);
+    expect(requestedIds()).toEqual(['A']);
   });
 
   it('is found by the next run, once a row names it', async () => {
