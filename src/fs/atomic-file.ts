@@ -36,69 +36,57 @@ export async function removeTemporaries(path: string, before = Number.POSITIVE_I
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
 export const replaceFile = (path: string, text: string, { mode = PRIVATE_FILE_MODE } = {}): Promise<void> =>
-  withTemporary(path, text, mode, (temporary) => replaceFileFrom(path, temporary));
+  withTemporary(path, text, mode, (temporaryPath) => replaceFileFrom(path, temporaryPath));
 
 /** Creates a synced file with this text as `createFileFrom` does; false if a file of that name exists. */
 export const createFile = (
   path: string,
   text: string,
   { mode = PRIVATE_FILE_MODE, mayRename = false } = {},
-): Promise<boolean> => withTemporary(path, text, mode, (temporary) => createFileFrom(path, temporary, { mayRename }));
+): Promise<boolean> =>
+  withTemporary(path, text, mode, (temporaryPath) => createFileFrom(path, temporaryPath, { mayRename }));
 
 /** Settles as `work` does with a new file beside `path` that has this text. */
 async function withTemporary<T>(
   path: string,
   text: string,
   mode: number,
-  work: (temporary: string) => Promise<T>,
+  work: (temporaryPath: string) => Promise<T>,
 ): Promise<T> {
-  const temporary = temporaryPathOf(path);
+  const temporaryPath = temporaryPathOf(path);
   try {
-    await writeFile(temporary, text, { flag: 'wx', mode: PRIVATE_FILE_MODE });
-    giveToFolderOwner(temporary);
+    await writeFile(temporaryPath, text, { flag: 'wx', mode: PRIVATE_FILE_MODE });
+    giveToFolderOwner(temporaryPath);
     // The umask must not decide the mode.
-    if (mode !== PRIVATE_FILE_MODE) setMode(temporary, mode);
-    return await work(temporary);
+    if (mode !== PRIVATE_FILE_MODE) setMode(temporaryPath, mode);
+    return await work(temporaryPath);
   } finally {
-    await rm(temporary, { force: true });
+    await rm(temporaryPath, { force: true });
   }
 }
 
 /** Replaces a file by a finished one, which is renamed; its bytes and name are synced to disk when this returns. */
-export async function replaceFileFrom(path: string, finished: string): Promise<void> {
-  await syncFile(finished);
-  await rename(finished, path);
+export async function replaceFileFrom(path: string, finishedPath: string): Promise<void> {
+  await syncFile(finishedPath);
+  await rename(finishedPath, path);
   await syncFolder(dirname(path));
 }
-
-/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
-export function checkNotMounted(path: string): void {
-  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
-  const mountPoints = mounts.split('\n').map((line) => unescaped(line.split(' ')[4] ?? ''));
-  if (!mountPoints.includes(realpathSync(path))) return;
-  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
-  throw configError(message, { where: { file: path } });
-}
-
-/** A mount point without the octal escapes of its spaces. */
-const unescaped = (point: string): string =>
-  point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
 
 /**
  * Creates a file from a finished one, as `replaceFileFrom`; false if a file of that name exists. `mayRename`: works
  * without hard links too; two processes that look at the same moment then both succeed. Throws the system's error.
  */
-export async function createFileFrom(path: string, finished: string, { mayRename = false } = {}): Promise<boolean> {
-  await syncFile(finished);
+export async function createFileFrom(path: string, finishedPath: string, { mayRename = false } = {}): Promise<boolean> {
+  await syncFile(finishedPath);
   try {
-    await link(finished, path);
+    await link(finishedPath, path);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
     if (!mayRename || !isLinkUnsupported(error)) throw error;
     if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
-    await rename(finished, path);
+    await rename(finishedPath, path);
   }
-  await rm(finished, { force: true });
+  await rm(finishedPath, { force: true });
   await syncFolder(dirname(path));
   return true;
 }
@@ -118,3 +106,16 @@ const NO_LINKS_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOT
 /** True for the error of `link` in a file system without hard links for a second name. */
 export const isLinkUnsupported = (error: unknown): boolean =>
   hasCode(error, NO_LINKS_CODES) && (error as NodeJS.ErrnoException).syscall === 'link';
+
+/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
+export function checkNotMounted(path: string): void {
+  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
+  const escapedPoints = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
+  // Blanks are there as octal numbers.
+  const mountPoints = escapedPoints.map((point) =>
+    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8))),
+  );
+  if (!mountPoints.includes(realpathSync(path))) return;
+  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
+  throw configError(message, { where: { file: path } });
+}

@@ -45,8 +45,8 @@ export interface DiskErrorContext {
   readonly consequence?: string;
   /** A remedy other than making room: `set spool_dir to a folder on another disk`. */
   readonly remedy?: string;
-  /** True if it was read, and not written. */
-  readonly isRead?: boolean;
+  /** The end of `… cannot be`, by default `written`. */
+  readonly verb?: 'used';
 }
 
 export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_CODES);
@@ -55,7 +55,7 @@ export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_
 export function diskError(error: unknown, context: DiskErrorContext): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  const { path, consequence, isRead } = context;
+  const { path, consequence, verb = 'written' } = context;
   const { subject = path ?? 'a file that was written', remedy = REMEDIES.get(code) } = context;
   const where = path === undefined ? {} : { file: path };
   const details = { cause: error, where, detail: messageOf(error) };
@@ -65,8 +65,7 @@ export function diskError(error: unknown, context: DiskErrorContext): unknown {
     const advice = remedy === undefined ? 'make room and run again' : `make room or ${remedy}`;
     return transientError(`The disk of ${subject} is full (${code}): ${advice}${end}`, details);
   }
-  if (REMEDIES.has(code))
-    return configError(`${beginning} cannot be ${isRead ? 'used' : 'written'} (${code}): ${remedy}${end}`, details);
+  if (REMEDIES.has(code)) return configError(`${beginning} cannot be ${verb} (${code}): ${remedy}${end}`, details);
   return transientError(`${beginning} failed (${code}): try again later${end}`, details);
 }
 

@@ -170,7 +170,7 @@ function removeIfDead(path: string): void {
  * calls loses the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
  */
 function removeLockFile(path: string, token: string): void {
-  if (readOwner(path)?.token === token) onLockFile(path, () => rmSync(path, { force: true }));
+  if (readOwner(path)?.token === token) withLockErrors(path, () => rmSync(path, { force: true }));
 }
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
@@ -203,7 +203,7 @@ function createLockFile(path: string): string | undefined {
 
 /** The owner of a lock; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
 function readOwner(path: string): Owner | undefined {
-  return onLockFile(path, () => {
+  return withLockErrors(path, () => {
     const identity = parseJsonObject(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);
     // A file that is just being written has no token yet.
@@ -215,7 +215,7 @@ function readOwner(path: string): Owner | undefined {
 const NOT_A_LOCK_CODES: ReadonlySet<string> = new Set(['EISDIR', 'EACCES', 'EPERM']);
 
 /** The result of a step on the file of a lock; undefined if there is none. Throws as `readOwner`. */
-function onLockFile<T>(path: string, step: () => T): T | undefined {
+function withLockErrors<T>(path: string, step: () => T): T | undefined {
   try {
     return step();
   } catch (cause) {

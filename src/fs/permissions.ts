@@ -46,7 +46,7 @@ export function giveToFolderOwner(path: string, folder = dirname(path)): void {
 
 /**
  * True for a file or folder of this user, or of root as in a container's volume, whose mode has no bit of
- * `refusedBits`. Root trusts every owner. A file system without modes proves nothing: that is tried in `probeFolder`.
+ * `refusedBits`. Root trusts every owner. A file system without modes proves nothing: a new file in `probeFolder` tells.
  */
 export function isProtected(
   { uid, mode }: { readonly uid: number; readonly mode: number },
@@ -56,10 +56,7 @@ export function isProtected(
   const user = process.getuid?.();
   if (user === undefined) return true;
   if (user !== 0 && isForeignOwner(uid)) return false;
-  if ((mode & refusedBits) === 0) return true;
-  if (keepsModes(probeFolder)) return false;
-  firstFolderWithoutModes ??= resolve(probeFolder);
-  return true;
+  return (mode & refusedBits) === 0 || !keepsModes(probeFolder);
 }
 
 /** True if a folder keeps the mode of a new file for this user alone, which is removed again. */
@@ -67,7 +64,9 @@ function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   try {
     writeFileSync(probe, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
-    return (statSync(probe).mode & GROUP_AND_OTHERS_BITS) === 0;
+    if ((statSync(probe).mode & GROUP_AND_OTHERS_BITS) === 0) return true;
+    firstFolderWithoutModes ??= resolve(folder);
+    return false;
   } catch {
     // Without the right to write here nothing is known, and modes are believed.
     return true;

@@ -18,39 +18,39 @@ const LOCK_GRACE_MS = 60_000;
 /** A temporary folder of one run. If the run dies, the next run under the same root removes it. */
 export class RunFolder {
   readonly path: string;
+  /** What the UserError of a failing disk says of its root. */
+  readonly diskContext: DiskErrorContext;
   readonly #lock: Lock;
-  readonly #context: DiskErrorContext;
 
-  private constructor(path: string, lock: Lock, context: DiskErrorContext) {
+  private constructor(path: string, lock: Lock, diskContext: DiskErrorContext) {
     this.path = path;
+    this.diskContext = diskContext;
     this.#lock = lock;
-    this.#context = context;
   }
 
   /**
-   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `context` is what the
-   * UserError of a failing disk says, by default that `root` is the spool folder.
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. By default `root` is called
+   * the spool folder.
    */
-  static async open(root: string, clock: Clock, context: DiskErrorContext = spoolContext(root)): Promise<RunFolder> {
+  static async open(
+    root: string,
+    clock: Clock,
+    diskContext: DiskErrorContext = spoolContext(root),
+  ): Promise<RunFolder> {
     try {
       await makeFolders(root);
       await sweepRunFolders(root);
       const path = await mkdtemp(join(resolve(root), PREFIX));
       const lock = await acquireLock(join(path, LOCK_FILE), { subject: `the folder ${path}`, clock, waitMs: 0 });
-      return new RunFolder(path, lock, context);
+      return new RunFolder(path, lock, diskContext);
     } catch (error) {
-      throw diskError(error, context);
+      throw diskError(error, diskContext);
     }
   }
 
   /** Settles as `work` does, but throws an error of the disk as `open` does. */
   withDiskErrors<T>(work: Promise<T>): Promise<T> {
-    return withDiskErrors(this.#context, work);
-  }
-
-  /** The name of its root in messages; undefined if that is a path alone. */
-  get rootName(): string | undefined {
-    return this.#context.subject;
+    return withDiskErrors(this.diskContext, work);
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */

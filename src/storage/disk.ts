@@ -129,7 +129,7 @@ export class DiskStorage implements Storage {
   }
 
   #reading<T>(work: () => Promise<T>): Promise<T> {
-    return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT, isRead: true }, work());
+    return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT, verb: 'used' }, work());
   }
 
   #writing<T>(work: () => Promise<T>): Promise<T> {

@@ -57,7 +57,7 @@ export async function* writeDayFiles(plan: StreamPlan, engine: Engine, runFolder
         dayFile = await engine.transaction(() => writeDayFile(download, plan, engine, runFolder.path));
     } catch (error) {
       engine.throwIfAborted();
-      throw engineError(error, 'the Arrow stream', runFolder.rootName);
+      throw engineError(error, 'the Arrow stream', runFolder.diskContext.subject);
     }
     for (const { path } of download.files) await rm(path, { force: true });
     yield dayFile;

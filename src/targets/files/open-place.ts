@@ -52,7 +52,7 @@ export async function openPlace(
     storage.close();
     await runFolder?.remove().catch(() => {});
     options.signal.throwIfAborted();
-    throw engineError(error, options.address, runFolder?.rootName);
+    throw engineError(error, options.address, runFolder?.diskContext.subject);
   }
 }
 
@@ -68,7 +68,7 @@ export async function withUserErrors<T>({ options, runFolder }: OpenPlace, work:
     return await work();
   } catch (error) {
     options.signal.throwIfAborted();
-    throw engineError(error, options.address, runFolder.rootName);
+    throw engineError(error, options.address, runFolder.diskContext.subject);
   }
 }
 
