@@ -43,17 +43,17 @@ export function readingOf(
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
 ): ColumnReading {
-  const readerType = 'VARCHAR';
-  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return { readerType };
+  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return { readerType: 'VARCHAR' };
   if (type === null) {
     // The table does not take the column.
-    return { readerType, misfitSql: hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL` };
+    const misfitSql = hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL`;
+    return { readerType: 'VARCHAR', misfitSql };
   }
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    return { readerType, valueSql: widen(codec.valueSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
+    return { readerType: 'VARCHAR', valueSql: widen(codec.valueSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const hasNullTexts = (forms & NULL_TEXT) !== 0 && !hasAbsentNull && cellType !== 'string';
@@ -62,7 +62,7 @@ export function readingOf(
   }
   const valueSql = widen(uncheckedValueSql(codec, expr, forms));
   return {
-    readerType,
+    readerType: 'VARCHAR',
     valueSql: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${valueSql} END` : valueSql,
   };
 }

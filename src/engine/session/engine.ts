@@ -7,7 +7,7 @@ import { isMisread, isOutOfMemory } from './engine-errors.ts';
 export const PARALLEL_VARIABLE = 'dfinery_reads_in_parallel';
 
 /** The name of the file among the databases of its instance; statements that name no database are about it. */
-export const DATABASE = 'main_file';
+export const MAIN_DATABASE = 'main_file';
 
 export type ResultRow = Readonly<Record<string, unknown>>;
 
@@ -151,7 +151,7 @@ export class Engine {
    * between transactions, by the only process that has the file open.
    */
   async emptyWal(): Promise<void> {
-    await this.run(`CHECKPOINT ${DATABASE}`);
+    await this.run(`CHECKPOINT ${MAIN_DATABASE}`);
     rmSync(`${this.file}.wal`, { force: true });
   }
 
@@ -171,7 +171,7 @@ export class Engine {
     this.ignoreAborts();
     try {
       await this.#connection.run('USE memory');
-      await this.#connection.run(`DETACH ${DATABASE}`);
+      await this.#connection.run(`DETACH ${MAIN_DATABASE}`);
     } catch {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {

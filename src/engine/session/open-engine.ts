@@ -11,7 +11,7 @@ import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
-import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
+import { type Access, Engine, type EngineOptions, MAIN_DATABASE } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';
 
 // DuckDB's client drops a U+FEFF at the beginning of every text that it reads (1.5.6): names and ids would be others.
@@ -60,7 +60,7 @@ export async function openEngine(path: string, access: Access, options: EngineOp
     closeSteps.push(() => connection.closeSync());
     if (access === 'write' && !existsSync(file)) await makeDatabase(connection, file);
     closeSteps.push(await attach(connection, file, access, options));
-    await connection.run(`USE ${DATABASE}`);
+    await connection.run(`USE ${MAIN_DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
     if (access === 'read') await connection.run('SET enable_external_access = false');
     if (access === 'write') {
@@ -121,10 +121,10 @@ async function attachOnce(connection: DuckDBConnection, file: string, access: Ac
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
     const attachOptions = access === 'write' ? 'TYPE duckdb' : 'TYPE duckdb, READ_ONLY';
-    await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (${attachOptions})`);
+    await connection.run(`ATTACH ${literal(file)} AS ${MAIN_DATABASE} (${attachOptions})`);
     if (access !== 'write' || fileIdentity(file) === identityBefore) return releaseClaim;
     // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
-    await connection.run(`DETACH ${DATABASE}`);
+    await connection.run(`DETACH ${MAIN_DATABASE}`);
     throw transientError(`${file} was replaced while it was opened: run again.`);
   } catch (error) {
     releaseClaim();

@@ -2,7 +2,7 @@ import { chownSync, existsSync, statSync } from 'node:fs';
 import { configError, systemError, transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { copyPathOf, NEW_FILE_OPTIONS, removeDatabase } from '../../engine/session/database-file.ts';
-import { DATABASE, type Engine } from '../../engine/session/engine.ts';
+import { type Engine, MAIN_DATABASE } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
@@ -110,7 +110,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, copyPath: string)
   try {
     copyModeAndOwner(engine.file, copyPath);
     await engine.keepOrder();
-    await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY_DATABASE}`);
+    await engine.run(`COPY FROM DATABASE ${MAIN_DATABASE} TO ${COPY_DATABASE}`);
     await checkCopied(engine);
   } catch (error) {
     if (tableRefusalOf(error) === undefined) throw error;
@@ -128,7 +128,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, copyPath: string)
 /** Throws unless the copy has all rows of every table. */
 async function checkCopied(engine: Engine): Promise<void> {
   for (const { name, qualifiedName } of await tablesOfFile(engine)) {
-    const rows = await engine.count(`${DATABASE}.${qualifiedName}`);
+    const rows = await engine.count(`${MAIN_DATABASE}.${qualifiedName}`);
     const copiedRows = await engine.count(`${COPY_DATABASE}.${qualifiedName}`);
     if (copiedRows === rows) continue;
     throw systemError(
