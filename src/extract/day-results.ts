@@ -114,6 +114,7 @@ export class DayResults {
     return this.#allFailures.sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
   }
 
+  /** Lost days, unless they are recorded as gaps, then the days that are over and were not loaded. */
   get #allFailures(): UserError[] {
     const hasFatalGap = this.gaps.length > 0 && this.#failsAtGap;
     return [...(hasFatalGap ? [gapError(this.gaps, this.#plan.mode)] : []), ...this.#failures];

@@ -14,6 +14,8 @@ const MAX_PROOF_DAYS = 7;
 /** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
 export class DownloadQueue {
   readonly #days: readonly Day[];
+  /** Those that are over: the newest of them show what the service does. */
+  readonly #overDays: readonly Day[];
   readonly #deps: DownloadDeps;
   readonly #stop: AbortController;
   /** Each until its result is delivered. */
@@ -27,8 +29,8 @@ export class DownloadQueue {
     this.#stop = new AbortController();
     const signal = AbortSignal.any([deps.signal, this.#stop.signal]);
     const lastOver = lastDayOver(deps.clock.now());
-    const isEndKnown = deps.service.includesEnd !== undefined;
-    const endProofDay = isEndKnown ? undefined : this.#days.findLast((day) => day <= lastOver);
+    this.#overDays = this.#days.filter((day) => day <= lastOver);
+    const endProofDay = deps.service.includesEnd === undefined ? this.#overDays.at(-1) : undefined;
     this.#deps = { ...deps, signal, settings, fingerprints, receipts: latestReceipts(plans), spool, endProofDay };
   }
 
@@ -69,16 +71,16 @@ export class DownloadQueue {
    */
   async #sendFirst(): Promise<void> {
     const { endProofDay, settings, clock } = this.#deps;
-    const now = clock.now();
     if (endProofDay !== undefined) await this.#resultAlone(endProofDay);
-    await this.#proveExports(this.#days.filter((day) => day <= lastDayOver(now)).slice(-MAX_PROOF_DAYS));
-    const oldestDay = oldestExportedDay(now, settings.historyDays);
+    await this.#proveExports();
+    const oldestDay = oldestExportedDay(clock.now(), settings.historyDays);
     const lostDay = this.#days.findLast((day) => day < oldestDay);
     if (lostDay !== undefined) await this.#resultAlone(lostDay);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
-  async #proveExports(days: readonly Day[]): Promise<void> {
+  async #proveExports(): Promise<void> {
+    const days = this.#overDays.slice(-MAX_PROOF_DAYS);
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
