@@ -233,11 +233,4 @@ describe('a read that fails', () => {
     ]);
     expect(fixture.clock.now() - began).toBeLessThan(60_000);
   });
-
-  it('names the problem of a catalog without streams', async () => {
-    fixture = await SourceFixture.start();
-    const output = await fixture.read({});
-    const message = expect.stringContaining('it has no list "streams"');
-    expect([output.code, output.errors()]).toMatchObject([1, [{ failure_type: 'config_error', message }]]);
-  });
 });

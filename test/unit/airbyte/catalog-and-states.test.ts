@@ -63,7 +63,7 @@ describe('a configured catalog', () => {
   it.each([[undefined], [{}], [{ streams: [{}] }], [{ streams: [{ stream: { name: '' } }] }]])(
     'is refused: %j',
     (value) => {
-      expect(() => parseConfiguredCatalog(value)).toThrow(/catalog/);
+      expect(() => parseConfiguredCatalog(value)).toThrow(/^The configured catalog is not usable: /);
     },
   );
 

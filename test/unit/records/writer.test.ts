@@ -117,11 +117,6 @@ describe('a record', () => {
     expect(data('event_items').map(({ x }) => x)).toEqual(rows.map((_, i) => `p${i % 3}`));
   });
 
-  it('is an empty object if no configured property has a value', async () => {
-    const { data } = await fixture.write('df_event_detail_log_id,a\nx,\ny,null\n', events({ a: 'long' }));
-    expect(data('events')).toEqual([{}, {}]);
-  });
-
   it('has one name for the event name', async () => {
     const schema = events({ df_event_name: 'string', event_name: 'string' });
     const one = await fixture.write('df_event_detail_log_id,event_name\nx,login\n', schema);
