@@ -22,8 +22,8 @@ export interface FileLayout {
 }
 
 /** True if a file has its columns as its table has them now. */
-export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, file: FileColumns, table: FileColumns): boolean =>
-  (!hasAllColumns || file.size === table.size) && [...file].every(([name, type]) => table.get(name) === type);
+export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, inFile: FileColumns, inTable: FileColumns): boolean =>
+  (!hasAllColumns || inFile.size === inTable.size) && [...inFile].every(([name, type]) => inTable.get(name) === type);
 
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;

@@ -27,7 +27,7 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   /** False if the place was surely never loaded. */
   mayBeLoaded(storage: S): Promise<boolean>;
   /** Refuses files of others where those of events would lie. */
-  refuseForeignFiles(storage: S): Promise<void>;
+  refuseForeignEvents(storage: S): Promise<void>;
   /** Refuses files of others where those of the profiles would lie. */
   refuseForeignProfiles(place: OpenPlace<S>, version: V): Promise<void>;
 

@@ -11,7 +11,7 @@ import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withPlace } from './open-place.ts';
 import { hashFile } from './parquet-file.ts';
 import { bytesIn, type PlaceVersion } from './place-version.ts';
-import { localPathOf, relationOf } from './read-files.ts';
+import { localPathOf, relationSqlOf } from './read-files.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
   readState: () =>
@@ -41,7 +41,7 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const relation = await relationOf(place, table.name, tableState, version.files);
+    const relation = await relationSqlOf(place, table.name, tableState, version.files);
     const rows = await checkRows(place.engine, table, relation, tableState);
     differences.push(...rows.differences);
     warnings.push(...rows.warnings);
@@ -52,7 +52,7 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
 async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceReport> {
   const { state } = version;
   const { columns, timezone } = state.events;
-  const events = await relationOf(place, EVENTS.name, state.events, version.files);
+  const events = await relationSqlOf(place, EVENTS.name, state.events, version.files);
   const counts = await countForReport(place.engine, events, columns, zoneOf(timezone));
   const runs = state.lastRun === undefined ? [] : [state.lastRun];
   return { state, ...counts, sizeBytes: bytesIn(version), runs };

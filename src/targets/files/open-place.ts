@@ -30,7 +30,7 @@ export async function openPlace(
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
     if (purpose.kind === 'change' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
-    if (purpose.kind === 'load') await format.refuseForeignFiles(storage);
+    if (purpose.kind === 'load') await format.refuseForeignEvents(storage);
     runFolder =
       purpose.kind === 'read' || workFolder === undefined
         ? await RunFolder.open(options.spoolDir, options.clock)

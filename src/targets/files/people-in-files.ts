@@ -17,7 +17,7 @@ import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../co
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withPlace } from './open-place.ts';
 import { bytesIn, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
-import { relationOf } from './read-files.ts';
+import { relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
 export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): PeopleOperations => ({
@@ -117,8 +117,8 @@ async function sweepRuns({ storage, runFolder }: OpenPlace) {
 async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { state, files } = version;
   const relations = {
-    events: await relationOf(place, 'events', state.events, files),
-    user_profiles: state.user_profiles && (await relationOf(place, 'user_profiles', state.user_profiles, files)),
+    events: await relationSqlOf(place, 'events', state.events, files),
+    user_profiles: state.user_profiles && (await relationSqlOf(place, 'user_profiles', state.user_profiles, files)),
   };
   const { address } = place.options;
   const searchedPlace = { engine: place.engine, placeName: address, state, relations };

@@ -22,8 +22,8 @@ const TAIL_BYTES = 64 * 1024;
 const MARK_BYTES = 8;
 const FILE_COLUMN = '_dfinery_file';
 
-/** A relation of the rows of a table in these files: all columns of its state, and `event_date` of events. */
-export async function relationOf(
+/** SQL of the rows of a table in these files: all columns of its state, and `event_date` of events. */
+export async function relationSqlOf(
   place: OpenPlace,
   table: TableName,
   state: TableState,

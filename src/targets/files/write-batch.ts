@@ -17,7 +17,7 @@ import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { readParquetSql, writeTableFile } from './parquet-file.ts';
 import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
-import { localPathWithColumns, relationOf } from './read-files.ts';
+import { localPathWithColumns, relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
 /** A planned batch, and what the writing of each of its days needs. */
@@ -144,7 +144,7 @@ async function findWidenedDays({ place, plan, storedFiles }: BatchContext): Prom
   const names = columns.filter(isWidened).map(({ name }) => name);
   const files = [...storedFiles.values()].filter((file) => names.some((name) => file.columns.has(name)));
   if (files.length === 0) return new Set();
-  const rows = await relationOf(place, table.name, tableBefore, files);
+  const rows = await relationSqlOf(place, table.name, tableBefore, files);
   const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
   const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
   return new Set((await countRowsByDay(place.engine, `${rows} WHERE ${hasValueSql}`, daySql)).keys());

@@ -1,6 +1,6 @@
 import { transientError } from '../../../base/errors.ts';
 import { mapConcurrently } from '../../../storage/concurrently.ts';
-import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
 import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
@@ -38,20 +38,22 @@ export async function commitToTables(
   // No reader sees them before their entry.
   await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
   const tablesAfter = { ...before };
+  const committedNames: TableName[] = [];
   for (const { name } of TABLES) {
     const [table, tableChange] = [before[name], changes[name]];
     if (table === undefined || tableChange === undefined) continue;
     const tableAfter = await commitToTable(place, table, tableChange);
     if (tableAfter === undefined) {
-      const uncommittedFiles = newFiles.filter((file) => tablesAfter[file.table] === before[file.table]);
+      const uncommittedFiles = newFiles.filter(({ table }) => !committedNames.includes(table));
       await storage.remove(uncommittedFiles.map(({ path }) => path));
       const kept =
-        tablesAfter.events === before.events
+        committedNames.length === 0
           ? 'nothing of this commit was kept'
           : 'of this commit, only the change of events was kept';
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
     }
     tablesAfter[name] = tableAfter;
+    committedNames.push(name);
     await renewCheckpointIfDue(place, tableAfter.snapshot);
   }
   return tablesAfter;

@@ -29,15 +29,15 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   // A first load may have stored profiles alone.
   mayBeLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
-  refuseForeignFiles: (storage) => refuseForeignFiles(storage, EVENTS.name),
+  refuseForeignEvents: (storage) => refuseForeignFiles(storage, EVENTS.name),
+  async refuseForeignProfiles({ storage }, { tables }) {
+    if (tables.user_profiles?.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
+  },
 
   read: (place) => readVersion(place, emptyVersion(place)),
   async readNewer(place, before) {
     const version = await readVersion(place, before);
     return version === before ? undefined : version;
-  },
-  async refuseForeignProfiles({ storage }, { tables }) {
-    if (tables.user_profiles?.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
   },
 
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {

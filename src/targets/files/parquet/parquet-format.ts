@@ -28,10 +28,14 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
   openStorage: async ({ address }) => new DiskStorage(address),
   mayBeLoaded: async (storage) => (await readStateText(storage)) !== undefined,
-  async refuseForeignFiles(storage) {
+  async refuseForeignEvents(storage) {
     if (!(await hasObjects(storage, EVENTS.name))) return;
     // Read last: another process may have made the first commit meanwhile.
     if ((await readStateText(storage)) === undefined) throw foreignFilesError(storage.address);
+  },
+  async refuseForeignProfiles({ storage }, version) {
+    if (storedProfilesOf(version) !== undefined || !(await hasObjects(storage, USER_PROFILES.name))) return;
+    throw foreignFilesError(storage.address, USER_PROFILES.name);
   },
 
   read: readFolder,
@@ -41,10 +45,6 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     const version = await readFolder(place);
     const isLatest = before.stateText === version.stateText && !hasReplacedFiles(place, before);
     return isLatest ? undefined : version;
-  },
-  async refuseForeignProfiles({ storage }, version) {
-    if (storedProfilesOf(version) !== undefined || !(await hasObjects(storage, USER_PROFILES.name))) return;
-    throw foreignFilesError(storage.address, USER_PROFILES.name);
   },
 
   hasReplacedFiles,
