@@ -8,7 +8,7 @@ import { COMMITTED_IS_KEPT, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { checkLocalPath } from '../fs/local-path.ts';
 import { giveToFolderOwner, PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
-import { type IsErased, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
+import { type ErasePredicate, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 const OTHERS_MAY_READ = 0o044;
 
@@ -89,8 +89,8 @@ export class DiskStorage implements Storage {
     });
   }
 
-  async erase(folder: string, isErased: IsErased): Promise<void> {
-    const objects = (await listAll(this, folder)).filter(isErased);
+  async erase(folder: string, shouldErase: ErasePredicate): Promise<void> {
+    const objects = (await listAll(this, folder)).filter(shouldErase);
     await this.remove(objects.map(({ path }) => path));
   }
 

@@ -7,7 +7,7 @@ import { configError } from '../base/errors.ts';
 import { mapConcurrently } from './concurrently.ts';
 import { type BucketAccess, storedObject } from './s3-client.ts';
 import { S3_STATUS, s3ErrorNameOf, s3StatusOf } from './s3-failures.ts';
-import type { IsErased } from './storage.ts';
+import type { ErasePredicate } from './storage.ts';
 
 const DELETE_CONCURRENCY = 16;
 
@@ -27,7 +27,7 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
 }
 
 /** Removes earlier versions and delete markers below a prefix, and of the objects to erase the latest version, too. */
-export async function eraseVersions(access: BucketAccess, prefix: string, isErased: IsErased): Promise<void> {
+export async function eraseVersions(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
@@ -40,14 +40,14 @@ export async function eraseVersions(access: BucketAccess, prefix: string, isEras
     const markers = DeleteMarkers.map((marker) => ({ ...marker, IsLatest: false }));
     for (const { Key, VersionId, IsLatest, LastModified } of [...Versions, ...markers]) {
       if (Key?.startsWith(prefix) !== true || VersionId === undefined) continue;
-      if (IsLatest !== true || isErased(storedObject(access, Key, LastModified))) versions.push({ Key, VersionId });
+      if (IsLatest !== true || shouldErase(storedObject(access, Key, LastModified))) versions.push({ Key, VersionId });
     }
   }
   await deleteObjects(access, versions);
 }
 
 /** Aborts the unfinished uploads of the objects to erase below a prefix. */
-export async function abortUploads(access: BucketAccess, prefix: string, isErased: IsErased): Promise<void> {
+export async function abortUploads(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
@@ -56,7 +56,7 @@ export async function abortUploads(access: BucketAccess, prefix: string, isErase
   };
   const uploads = (await allPages(access, list)).flatMap(({ Uploads = [] }) => Uploads);
   for (const { Key, UploadId, Initiated } of uploads) {
-    if (Key?.startsWith(prefix) !== true || !isErased(storedObject(access, Key, Initiated))) continue;
+    if (Key?.startsWith(prefix) !== true || !shouldErase(storedObject(access, Key, Initiated))) continue;
     await abortUpload(access, Key, UploadId);
   }
 }

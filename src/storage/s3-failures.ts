@@ -62,7 +62,7 @@ export function storeError(thrown: unknown, address: string, signal: AbortSignal
   return fileError instanceof UserError ? fileError : requestError(thrown, address);
 }
 
-/** What a request that failed means. The first match wins. */
+/** What a request that failed means. The first match wins: a wrong region may look like wrong credentials. */
 function requestError(thrown: unknown, address: string): UserError {
   const [name, status, answer] = [s3ErrorNameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
   const details = { cause: thrown, detail: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };

@@ -14,10 +14,10 @@ import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from '
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
 import { isBrokenBody, S3_STATUS, s3AnswerOf, s3ErrorNameOf, s3StatusOf, storeError } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
-import { type IsErased, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
+import { type ErasePredicate, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
-const S3_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 /** Time (ms) for a write that begins after the run was stopped: its process has seconds left. */
 const STOPPED_WRITE_MS = 2_000;
 
@@ -139,13 +139,13 @@ class S3Storage implements Storage {
     return this.#withStoreErrors(() => deleteObjects(this.#access, objects));
   }
 
-  async erase(folder: string, isErased: IsErased): Promise<void> {
-    const objects = (await listAll(this, folder)).filter(isErased);
+  async erase(folder: string, shouldErase: ErasePredicate): Promise<void> {
+    const objects = (await listAll(this, folder)).filter(shouldErase);
     // For a store without versions. In a bucket with versions it adds delete markers, which go with them below.
     await this.remove(objects.map(({ path }) => path));
     const prefix = this.#key(`${folder}/`);
-    await this.#withStoreErrors(() => abortUploads(this.#access, prefix, isErased));
-    await this.#withStoreErrors(() => eraseVersions(this.#access, prefix, isErased));
+    await this.#withStoreErrors(() => abortUploads(this.#access, prefix, shouldErase));
+    await this.#withStoreErrors(() => eraseVersions(this.#access, prefix, shouldErase));
   }
 
   /** Rights hold for the whole prefix: an object to try them on stands for all. */
@@ -203,7 +203,7 @@ async function retryAtOnce<T>(isWorthRetry: (error: unknown) => boolean, work: (
     try {
       return await work();
     } catch (error) {
-      if (attempt === S3_ATTEMPTS || !isWorthRetry(error)) throw error;
+      if (attempt === MAX_ATTEMPTS || !isWorthRetry(error)) throw error;
     }
   }
 }

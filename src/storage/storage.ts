@@ -10,8 +10,8 @@ export interface StoredObject {
   readonly modified: number;
 }
 
-/** True for an object that is to be erased. */
-export type IsErased = (object: StoredObject) => boolean;
+/** True for an object that `erase` removes with all its versions. */
+export type ErasePredicate = (object: StoredObject) => boolean;
 
 /**
  * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there. What else
@@ -37,7 +37,7 @@ export interface Storage {
   create(path: string, text: string): Promise<boolean>;
   /** Creates or replaces an object, also once the run was stopped: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
-  /** Moves a local file, on a disk one of `workFolder`, to a path. Readers see the old object or the new one. */
+  /** Puts a local file, on a disk one of `workFolder`, at a path, and removes it. Readers see the old object or the new. */
   moveIn(localPath: string, path: string): Promise<void>;
   /**
    * Gives a local file with an object, only to be read. On a disk it is the object itself, else at `copyPath`.
@@ -50,7 +50,7 @@ export interface Storage {
    * Removes these objects below a folder with all their versions, and the earlier versions of all others there. An
    * unfinished upload counts as an object that was written when it began.
    */
-  erase(folder: string, isErased: IsErased): Promise<void>;
+  erase(folder: string, shouldErase: ErasePredicate): Promise<void>;
   /**
    * Throws a configuration failure unless `erase` would remove the last byte of these objects. In a bucket it
    * erases an object of its own in the `PROBE_FOLDER`. On a disk it looks whether the folders can be written.

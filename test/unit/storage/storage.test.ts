@@ -394,11 +394,11 @@ describe('what a purge erases in a bucket', () => {
       const began = new Date(1_000);
       for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
       s3.uploads.set('young', { key: 'lake/events/a', began: new Date(2_000), parts: new Map() });
-      const isErased = ({ path, modified }: StoredObject) => path !== 'events/keep' && modified !== 2_000;
+      const shouldErase = ({ path, modified }: StoredObject) => path !== 'events/keep' && modified !== 2_000;
       // Whatever is younger stays, but for the marks of what goes.
       await storage.write('events/old', 'x');
       s3.now = () => new Date(2_000);
-      await storage.erase('events', isErased);
+      await storage.erase('events', shouldErase);
     });
     expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);
     expect([...s3.uploads.keys()]).toEqual(['young']);

@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { looksTemporary } from '../../../fs/atomic-file.ts';
-import { type IsErased, listAll, type StoredObject } from '../../../storage/storage.ts';
+import { type ErasePredicate, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
 import { retentionMsOf } from './commit-actions.ts';
 import { type DeltaTable, followLog, listDataFiles } from './delta-table.ts';
@@ -69,18 +69,18 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
 export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
   const { table } = snapshot;
-  const isErasedFile: IsErased = ({ path, modified }) => {
+  const shouldEraseFile: ErasePredicate = ({ path, modified }) => {
     if (snapshot.adds.has(path) || !isOwnFile(path)) return false;
     return modified < purgedAt || snapshot.tombstones.has(path);
   };
-  await storage.erase(table, isErasedFile);
+  await storage.erase(table, shouldEraseFile);
   // No history comes before the first entry.
   if (snapshot.version <= 0) return;
   // The files of all tombstones are gone.
   await writeCheckpoint(place, snapshot, Infinity);
-  const isErasedLogFile: IsErased = ({ path }) =>
+  const shouldEraseLogFile: ErasePredicate = ({ path }) =>
     path !== lastCheckpointPath(table) && (logFileOf(path)?.version ?? -1) < snapshot.version;
-  await storage.erase(logFolder(table), isErasedLogFile);
+  await storage.erase(logFolder(table), shouldEraseLogFile);
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
