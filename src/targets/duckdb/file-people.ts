@@ -22,6 +22,7 @@ export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
       return people;
     }),
   rows: (query) => rowsOfPeople(options, query),
+  // A purge replaces the file by a copy: what prevents one prevents the purge.
   previewPurge: (query) =>
     withCopy(options, async ({ engine, state }) => {
       const { people } = await findPeople(placeToSearch(engine, state), query);
@@ -61,8 +62,8 @@ async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound
     const { people, conditions } = await findPeople(placeToSearch(engine, state), query);
     const suppressionLength = await onFound(people);
     const bytesBefore = statSync(engine.file).size;
-    const remove = () => removeRows(engine, { ...state, suppressionLength }, conditions);
-    return { suppressionLength, bytesBefore, rowsRemoved: await engine.transaction(remove) };
+    const rowsRemoved = await engine.transaction(() => removeRows(engine, { ...state, suppressionLength }, conditions));
+    return { suppressionLength, bytesBefore, rowsRemoved };
   });
   try {
     const { bytesAfter } = await compactFile(options);

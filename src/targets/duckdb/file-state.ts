@@ -28,8 +28,8 @@ import {
 
 const FORMAT_VERSION = 3;
 const STATE_TABLE = '_dfinery_state';
-/** The tables and views that the program makes in every file. */
-const PROGRAM_TABLES: readonly string[] = [
+/** The names of the tables and views that the program makes in every file. */
+const PROGRAM_NAMES: readonly string[] = [
   EVENTS.name,
   STATE_TABLE,
   ...RECORD_TABLES.map(({ name }) => name),
@@ -59,7 +59,7 @@ export async function readLoadedState(engine: Engine): Promise<PlaceState> {
 }
 
 export interface FileState {
-  /** What the file holds beside its rows; undefined before the first load. Days without their rows are pruned there. */
+  /** What the file holds beside its rows; undefined before the first load. In it `removedDays` are pruned. */
   readonly state: PlaceState | undefined;
   /** Days whose rows a user removed since the last commit. */
   readonly removedDays: readonly Day[];
@@ -111,7 +111,7 @@ async function namesInFile(engine: Engine): Promise<ReadonlySet<string>> {
 /** True for a file that was loaded, false for one without tables of these names. Throws UserError for any other. */
 async function isLoaded(engine: Engine, names: ReadonlySet<string>): Promise<boolean> {
   const { file } = engine;
-  const presentNames = PROGRAM_TABLES.filter((name) => names.has(name));
+  const presentNames = PROGRAM_NAMES.filter((name) => names.has(name));
   if (presentNames.length === 0) return false;
   if (!names.has(STATE_TABLE))
     throw configError(`${file} has a table "${presentNames[0]}" that is not ours: give another file.`);
@@ -120,7 +120,7 @@ async function isLoaded(engine: Engine, names: ReadonlySet<string>): Promise<boo
     throw configError(
       `${file} has version ${v}, this program knows ${FORMAT_VERSION}: use the newer program, or load into another file.`,
     );
-  const missingNames = PROGRAM_TABLES.filter((name) => !names.has(name));
+  const missingNames = PROGRAM_NAMES.filter((name) => !names.has(name));
   if (missingNames.length === 0) return true;
   throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);
 }
@@ -152,7 +152,7 @@ export async function tablesOfFile(engine: Engine) {
 
 /** The names of the tables of a file that this program did not make. */
 export async function foreignTableNames(engine: Engine, state: PlaceState): Promise<string[]> {
-  const programNames = state.user_profiles ? [...PROGRAM_TABLES, USER_PROFILES.name] : PROGRAM_TABLES;
+  const programNames = state.user_profiles ? [...PROGRAM_NAMES, USER_PROFILES.name] : PROGRAM_NAMES;
   return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programNames.includes(name));
 }
 

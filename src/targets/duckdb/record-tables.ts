@@ -107,10 +107,10 @@ export async function createRecordTable(engine: Engine, { name, comment, columns
 
 /** Reads all records of a table in their order. A member is null where its column is. */
 export async function readRecords<T extends object>(engine: Engine, table: RecordTable<T>): Promise<T[]> {
-  return (await readRows(engine, table)).map(({ rowid: _rowid, ...record }) => record as T);
+  return (await readRowsWithIds(engine, table)).map(({ rowid: _rowid, ...record }) => record as T);
 }
 
-async function readRows(engine: Engine, { name, orderBy, columns }: AnyRecordTable): Promise<ResultRow[]> {
+async function readRowsWithIds(engine: Engine, { name, orderBy, columns }: AnyRecordTable): Promise<ResultRow[]> {
   const select = Object.entries(columns).map(([column, [member, type]]) => {
     const columnSql = identifier(column);
     return `${JSON_SQL_BY_TYPE[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
@@ -136,7 +136,7 @@ export async function replaceRecords<T extends object>(
   records: readonly T[],
 ): Promise<void> {
   const textOf = (record: object) => JSON.stringify(valuesOf(table, record));
-  const storedRowIds = new Map((await readRows(engine, table)).map((row) => [textOf(row), row.rowid]));
+  const storedRowIds = new Map((await readRowsWithIds(engine, table)).map((row) => [textOf(row), row.rowid]));
   const texts = new Set(records.map(textOf));
   const removedRowIds = [...storedRowIds].flatMap(([text, rowid]) => (texts.has(text) ? [] : [rowid]));
   if (removedRowIds.length > 0) await engine.run(`DELETE FROM ${table.name} WHERE rowid IN (${removedRowIds})`);

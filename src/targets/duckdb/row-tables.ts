@@ -94,18 +94,21 @@ async function commentColumn(engine: Engine, table: TableName, column: string, t
 export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;
 
-/** Removes the stored rows of the days of a batch, and stores those of the downloads. Called inside a transaction. */
+/** Replaces the stored rows of the days of a batch by those of its downloads. Called inside a transaction. */
 export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<BatchResult> {
   const { table, tableBefore, columns, downloads } = plan;
   const days = downloads.map(({ receipt }) => receipt.day);
+  // 1. The rows of the days.
   let rowsRemoved = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
   await storeTypedRows(engine, plan, zoneOf(tableBefore.timezone), ({ sql }) =>
     engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`),
   );
+  // 2. The rows that neighbouring days share with them.
   const sharingDays = downloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
   for (const day of sharingDays) rowsRemoved += await separateNeighbours(engine, day, columns);
   // Without this, row groups that have lost rows would stay partly empty.
   if (rowsRemoved > 0) await engine.joinRowGroups();
+  // 3. What the table has now.
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const daySql = dayOfRowSql(table, days);
   const storedRowsByDay = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), daySql);
