@@ -176,6 +176,15 @@ describe('the configuration of the command line', () => {
     expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
   });
 
+  it('shows no secret of its own, wherever that stands, even where a message would quote it', async () => {
+    const secrets = ['canary-1-of-the-file', 'canary-2-of-erasure', 'canary-3-of-the-environment'];
+    const [export_token, import_token, DFINERY_HASH_KEY] = secrets;
+    const secretsAsKeys = Object.fromEntries(secrets.map((secret) => [secret, 1]));
+    const file = write({ export_token, erasure: { import_token }, ...secretsAsKeys });
+    const { code, stderr } = await run({ DFINERY_HASH_KEY }, `plan duckdb x --config ${file}`);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown keys: \*+, \*+, \*+\.\n$/)]);
+  });
+
   it('is shown by help config: every variable with its meaning, no secret', async () => {
     const { code, stdout } = await run(REQUIRED, 'help config');
     expect(code).toBe(0);

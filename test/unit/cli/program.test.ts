@@ -68,6 +68,13 @@ describe('the command line', () => {
   });
 
   it.each([
+    [['sync', 'parquet', ''], 'PLACE is empty.'],
+    [['plan', '--config', ''], '--config is empty.'],
+  ])('refuses the empty word of a variable that is not set: %j', async (argv, sentence) => {
+    expect(await runHere(argv)).toMatchObject({ code: 2, stderr: expect.stringContaining(` ✗ ${sentence}`) });
+  });
+
+  it.each([
     'snyc duckdb x --json',
     'sync duckdb x --schema --json',
     'forget --json --id',

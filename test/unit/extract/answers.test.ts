@@ -379,6 +379,17 @@ describe('a broken body', () => {
     expect(requestsOf('2026-01-17')).toBe(2);
   });
 
+  it('that breaks in another row each time is downloaded again, and each request is counted', async () => {
+    const cutRow = (nth: number) => (csv: string) =>
+      csv
+        .split('\n')
+        .map((line, i) => (i === nth ? line.replace(',u-', '') : line))
+        .join('\n');
+    await run({ fault: onDay('2026-01-17', (nth) => (nth < 3 ? body(cutRow(nth)) : undefined)) });
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
+    expect(fixture.target.receipts.get('2026-01-17')).toMatchObject({ exports: 3 });
+  });
+
   it.each<[string, (csv: string) => string]>([
     ['a row that is too short', (csv) => csv.replace(',u-', '')],
     ['columns missing', () => 'a,df_unified_id\n1,2\n'],
