@@ -145,12 +145,15 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
   ]);
 }
 
-/** The failure of an erasure that breaks a guard, or has no usable ID in its rows: the field is probably wrong. */
-export function planFailure({ list, guardProblem }: ErasurePlan): UserError | undefined {
+/** The failure of an erasure that breaks a guard, or has no usable row: a field is probably wrong. */
+export function planFailure({ list, guardProblem }: ErasurePlan, settings: ErasureSettings): UserError | undefined {
   const { counts } = list;
-  const isWrongField = counts.ids === 0 && Object.keys(counts.refused).some((why) => why !== 'withdrawn');
-  if (isWrongField)
-    return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ID field the right one?`);
+  const reasons = Object.keys(counts.refused).filter((why) => why !== 'withdrawn');
+  if (counts.ids === 0 && reasons.length > 0) {
+    const isTimeWrong = reasons.every((why) => why === 'requested_at');
+    const field = isTimeWrong ? `field ${settings.requestedAtField}` : 'ID field';
+    return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ${field} the right one?`);
+  }
   return guardProblem === undefined
     ? undefined
     : configError(`Nothing was deleted. ${guardProblem}`, { exitCode: EXIT.guard });

@@ -39,7 +39,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   const planReport = reportOf(plan, undefined, runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
-  const failure = planFailure(plan);
+  const failure = planFailure(plan, settings);
   if (consent === 'none' || failure !== undefined) return { report: planReport, failure };
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
     throw configError(

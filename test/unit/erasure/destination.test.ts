@@ -196,4 +196,12 @@ describe('ten days of syncs', () => {
     for (const day of [2, 3]) await on(day, [row('2026-11-25T12:00:00Z'), state(day)], more);
     expect(setup.server.ids()).toEqual(['a', 'a']);
   });
+
+  it('are refused if no row is usable, with the field that is probably wrong', async () => {
+    const more = { requested_at_field: 'asked_at' };
+    const late = await on(0, [record('a', { asked_at: 'soon' }), state(0)], more);
+    expect(late.errors()[0].message).toMatch(/the time of the request is no datetime.*Is the field asked_at the right/);
+    const blank = await on(1, [record(' ', { asked_at: 'soon' }), state(1)], more);
+    expect(blank.errors()[0].message).toMatch(/the ID is missing.*Is the ID field the right/);
+  });
 });
