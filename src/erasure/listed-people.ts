@@ -17,7 +17,7 @@ import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
-import { type ListedId, rowsText } from './list/id-list.ts';
+import { type ListedId, rowsText, spellingWarnings } from './list/id-list.ts';
 import { readMapping } from './list/list-file.ts';
 import { profilesOfIds } from './profiles-of-ids.ts';
 
@@ -121,6 +121,7 @@ export async function findListedPeople(
     unifiedIdsInMapping,
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles}${otherWaysText}`]),
+      ...spellingWarnings(listedIds, 'the df_unified_id in the mapping', (id) => unifiedIdsInMapping?.get(id) ?? []),
       ...inPlaces.warnings,
       ...missedSentences(missedIds, similarIdById),
     ],

@@ -112,13 +112,8 @@ export class IdList {
     return digest.digest('hex');
   }
 
-  /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
   warnings(): string[] {
-    const listedIds = this.listedIds();
-    return ODD_SPELLINGS.flatMap(({ isOdd, fault }) => {
-      const oddIds = listedIds.filter(({ id }) => isOdd(id));
-      return oddIds.length === 0 ? [] : [`${rowsText(oddIds)}: the ID ${fault}. It is used as it is.`];
-    });
+    return spellingWarnings(this.listedIds(), 'the ID', (id) => [id]);
   }
 
   #refuse(why: Refusal): undefined {
@@ -126,6 +121,17 @@ export class IdList {
     refused[why] = (refused[why] ?? 0) + 1;
   }
 }
+
+/** Sentences about texts of the ids that are probably not spelt as the service spells them, by the rows of the list. */
+export const spellingWarnings = (
+  listedIds: readonly ListedId[],
+  subject: string,
+  textsOf: (id: string) => readonly string[],
+): string[] =>
+  ODD_SPELLINGS.flatMap(({ isOdd, fault }) => {
+    const oddIds = listedIds.filter(({ id }) => textsOf(id).some(isOdd));
+    return oddIds.length === 0 ? [] : [`${rowsText(oddIds)}: ${subject} ${fault}. It is used as it is.`];
+  });
 
 /** The reasons of refused rows, as texts for people, each with its number of rows. */
 export function rowsByReason(refused: ListCounts['refused']): (readonly [why: string, rows: number])[] {

@@ -307,6 +307,9 @@ describe('a plan', () => {
     await load(ROWS, DUCKDB);
     configure({ by_column: undefined });
     const mapping = writeList('mapping.csv', 'external_id,df_unified_id\nx,marked-u-m1\nx,marked-u-late\n');
+    const spaced = writeList('spaced.csv', 'external_id,df_unified_id\nx, marked-u-m1\n');
+    const { warnings } = await planOf('--id', 'x', '--mapping', spaced, ...only(DUCKDB));
+    expect(warnings[0]).toMatch(/^Row 1: the df_unified_id in the mapping begins or ends with a blank/);
     const done = await erase('--id', 'x', '--mapping', mapping, ...only(DUCKDB));
     expect([done.exit, done.places[0].rows_removed, requestedIds()], done.said).toEqual([0, 2, ['x']]);
     const [synced] = await load([...ROWS, event('late')], DUCKDB);
