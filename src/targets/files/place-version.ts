@@ -44,7 +44,7 @@ export interface PlaceVersion {
   readonly state: PlaceState;
   /** The live files. Profiles have one, or none if they have no row. */
   readonly files: readonly TableFile[];
-  /** They stay as they are until their day or table is loaded again. None in Delta: there they fail what needs them. */
+  /** They stay until their day or table is loaded again. Delta has none: there a damaged file fails what needs it. */
   readonly damagedFiles: readonly DamagedFile[];
   /** A sentence about each table with damaged files. */
   readonly damageWarnings: readonly string[];

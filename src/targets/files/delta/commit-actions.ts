@@ -9,7 +9,7 @@ import { type LogState, stateActions } from './delta-state.ts';
 import { addAction, removeAction } from './file-actions.ts';
 import type { Action, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
-import { dayOfFile } from './protocol/paths.ts';
+import { dayOfPath } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 import { partitionColumnsOf, schemaString } from './schema.ts';
 
@@ -59,7 +59,7 @@ export function commitActions(
 
 /** True if these changes of a table replace, or remove, its file of this path. */
 function isReplaced(path: string, fileChanges: readonly FileChange[]): boolean {
-  const fileDay = dayOfFile(path);
+  const fileDay = dayOfPath(path);
   // A file without a day has all profiles.
   return fileDay === undefined ? fileChanges.length > 0 : fileChanges.some(({ day }) => day === fileDay);
 }

@@ -14,7 +14,7 @@ const STORE_CONCURRENCY = 4;
 
 export interface DeltaTables {
   readonly events: DeltaTable;
-  /** Undefined for a load of days alone, which costs no request for it, and if the table is somebody else's. */
+  /** Undefined if it is somebody else's, and for a load of days alone, which saves its requests. */
   readonly user_profiles: DeltaTable | undefined;
 }
 
@@ -79,7 +79,7 @@ async function changeOfEvents(
   const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
   // The first day makes the table.
   if (eventsBefore === undefined) return undefined;
-  // The first load of profiles has no table of them to race a purge for.
+  // The first load of profiles commits to events, too: so it loses the race against a purge.
   const makesProfiles = state.user_profiles !== undefined && before.state.user_profiles === undefined;
   const isChanged = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
   return makesProfiles || isChanged ? tableChange : undefined;

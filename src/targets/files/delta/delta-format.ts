@@ -117,8 +117,8 @@ async function readVersion(place: OpenPlace, before: DeltaVersion): Promise<Delt
 }
 
 /**
- * Reads the table of profiles. One of somebody else is refused by a load of profiles, and else left alone: undefined. A
- * log that is damaged beside files of this program is our own: an erasure must not pass it over.
+ * Reads the table of profiles; undefined for one of somebody else, which only a load of profiles refuses. A log that is
+ * damaged beside files of this program is our own: an erasure must not pass it over.
  */
 async function readProfiles(place: OpenPlace, before: DeltaTable): Promise<DeltaTable | undefined> {
   const { storage, purpose } = place;

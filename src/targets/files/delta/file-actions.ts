@@ -7,7 +7,7 @@ import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
 import type { NewFile, TableFile } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import type { Action, Add } from './protocol/actions.ts';
-import { dayOfFile } from './protocol/paths.ts';
+import { dayOfPath } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 
@@ -18,7 +18,7 @@ const FILE_TAG = 'dfinery';
 
 /** The action by which a new file becomes part of its table. */
 export function addAction(file: NewFile, state: TableState, timestamp: number): Action {
-  const day = dayOfFile(file.path);
+  const day = dayOfPath(file.path);
   return {
     add: {
       path: file.path.slice(`${file.table}/`.length),
@@ -85,7 +85,7 @@ export function liveFilesOf(
   for (const [path, { partitionValues, tags, stats, size: bytes }] of adds) {
     if (missingPaths.has(path)) continue;
     const where = `${storageAddress}/${path}`;
-    const partitionDay = dayOfFile(path);
+    const partitionDay = dayOfPath(path);
     const tag = tags?.[FILE_TAG];
     if (tag == null || stats == null || (partitionValues[PARTITION_COLUMN] ?? undefined) !== partitionDay) {
       throw damagedError(where, 'another program wrote it into the table');

@@ -27,7 +27,7 @@ export const filePath = (day: Day, table: TableName): string =>
   table === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
 /** The day whose file has a path; undefined for any other path. */
 export function dayOfPath(path: string): Day | undefined {
-  const day = path.slice(path.indexOf('=') + 1, path.lastIndexOf('/'));
+  const day = /=(.+)\//.exec(path)?.[1] ?? '';
   return isDay(day) && path === filePath(day, EVENTS.name) ? day : undefined;
 }
 

@@ -26,13 +26,13 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
 }
 
 /** True for the path of a data file of this program. */
-export const isDataFile = (path: string): boolean => dayOfFile(path) !== undefined || PROFILES_FILE.test(path);
+export const isDataFile = (path: string): boolean => dayOfPath(path) !== undefined || PROFILES_FILE.test(path);
 
 /** True for the path of a data file of this program, or of an unfinished one. */
 export const isOwnFile = (path: string): boolean => isDataFile(path) || looksTemporary(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
-export function dayOfFile(path: string): Day | undefined {
+export function dayOfPath(path: string): Day | undefined {
   const day = DAY_FILE.exec(path)?.[1];
   return day !== undefined && isDay(day) ? day : undefined;
 }
