@@ -6,18 +6,21 @@ import type { ColumnPlan } from './column-plan.ts';
 import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
 import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 
-/** What storing the rows of a planned batch came to. */
-export interface BatchResult {
-  /** Other days with a value in a column that widens. */
-  readonly widenedDays: ReadonlySet<Day>;
+/** What a table holds once the rows of a batch are stored. */
+interface StoredRows {
   /** Rows that are there now: of the days of the batch, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
+  /** Other days with a value in a column that widens. */
+  readonly widenedDays: ReadonlySet<Day>;
+}
+
+export interface StoredBatch extends StoredRows {
   /** Number of cells put into `_rescued`, by their key there. */
   readonly rescuedCells: ReadonlyMap<string, number>;
 }
 
 /** What one commit or several have changed. */
-export interface Commit {
+export interface CommitResult {
   /** The days of the batch whose rows were written. */
   readonly daysWritten: readonly Day[];
   /** Rows of these days that are stored. */
@@ -35,7 +38,7 @@ export interface Commit {
   readonly rescuedCells: ReadonlyMap<string, number>;
 }
 
-export const NOTHING_STORED: Commit = {
+export const NOTHING_STORED: CommitResult = {
   daysWritten: [],
   rowsWritten: 0,
   rowsGained: 0,
@@ -47,7 +50,7 @@ export const NOTHING_STORED: Commit = {
 };
 
 /** The sum of two commits. A column counts as widened if it was there before both, and once, with both types. */
-export function sumOfCommits(total: Commit, commit: Commit): Commit {
+export function sumOfCommits(total: CommitResult, commit: CommitResult): CommitResult {
   const columnsAdded = [...total.columnsAdded, ...commit.columnsAdded];
   const widenedColumns = new Map(total.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {
@@ -68,19 +71,19 @@ export function sumOfCommits(total: Commit, commit: Commit): Commit {
   };
 }
 
-/** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
+/** The table after a batch whose rows are stored, and the result of its commit. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
   batch: PlannedBatch,
-  result: BatchResult,
+  storedBatch: StoredBatch,
   changedAt: string,
-): { readonly state: TableState; readonly commit: Commit } {
+): { readonly state: TableState; readonly commit: CommitResult } {
   const { tableBefore, changes, downloads, unchangedDownloads } = batch;
-  const state = tableAfter(batch, result, changedAt);
+  const state = tableAfter(batch, storedBatch, changedAt);
   const { receipts } = state;
   const daysWritten = downloads.map(({ receipt }) => receipt.day);
   const commit = {
     daysWritten,
-    rowsWritten: daysWritten.reduce((sum, day) => sum + (result.rowsByDay.get(day) ?? 0), 0),
+    rowsWritten: daysWritten.reduce((sum, day) => sum + (storedBatch.rowsByDay.get(day) ?? 0), 0),
     rowsGained: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
@@ -88,22 +91,18 @@ export function finishBatch(
     columnsWidened: changes.flatMap(({ change, name, fromType: from, toType: to }) => {
       return change === 'widened' && from !== null && to !== null ? { name, from, to } : [];
     }),
-    rescuedCells: result.rescuedCells,
+    rescuedCells: storedBatch.rescuedCells,
   };
   return { state, commit };
 }
 
-/** The table after a batch with these numbers of rows. `changedAt`: by `nextChangedAt`. */
-export function tableAfter(
-  batch: PlannedBatch,
-  result: Pick<BatchResult, 'rowsByDay' | 'widenedDays'>,
-  changedAt: string,
-): TableState {
+/** The table after a batch whose rows are stored. `changedAt`: by `nextChangedAt`. */
+export function tableAfter(batch: PlannedBatch, storedRows: StoredRows, changedAt: string): TableState {
   const { table, tableBefore, columns, changes, commitInfo } = batch;
   const { timezone } = tableBefore;
   // A snapshot replaces all that was there.
   const keptState = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
-  const receipts = receiptsAfter(keptState.receipts, batch, result, changedAt);
+  const receipts = receiptsAfter(keptState.receipts, batch, storedRows, changedAt);
   return {
     timezone,
     columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
@@ -117,7 +116,7 @@ export function tableAfter(
 function receiptsAfter(
   keptReceipts: Receipts,
   { downloads, unchangedDownloads }: PlannedBatch,
-  { widenedDays, rowsByDay }: Pick<BatchResult, 'rowsByDay' | 'widenedDays'>,
+  { widenedDays, rowsByDay }: StoredRows,
   changedAt: string,
 ): Receipts {
   const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));

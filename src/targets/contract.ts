@@ -11,7 +11,7 @@ import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import type { ColumnSettings } from '../table/column-type.ts';
-import type { Commit } from '../table/commit.ts';
+import type { CommitResult } from '../table/commit.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
 import type { Table } from '../table/tables.ts';
 
@@ -84,7 +84,7 @@ export interface Sink {
    * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder
    * that holds for each day. There a row that two days share may be missing until the same command is run again.
    */
-  commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table?: Table): Promise<Commit>;
+  commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table?: Table): Promise<CommitResult>;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */
@@ -102,7 +102,7 @@ export interface StreamSink extends Pick<Sink, 'recordRun' | 'close'> {
 }
 
 /** Called for each day, in order, once its reader has taken all of its rows. `sent` of the first has the columns. */
-export type OnSent = (download: CheckedDay, sent: Commit) => void;
+export type OnSent = (download: CheckedDay, sent: CommitResult) => void;
 
 /**
  * What is done with one place that was loaded. Each call opens the place, and closes it. All but `readState` throw a

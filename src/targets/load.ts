@@ -10,7 +10,7 @@ import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { Extraction } from '../extract/extraction.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
 import type { Plan } from '../extract/which-days.ts';
-import { type Commit, NOTHING_STORED, sumOfCommits } from '../table/commit.ts';
+import { type CommitResult, NOTHING_STORED, sumOfCommits } from '../table/commit.ts';
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
@@ -19,7 +19,7 @@ export interface LoadCounts
   extends Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
     Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesEnd'> {
   /** The sum of all commits. */
-  readonly total: Commit;
+  readonly total: CommitResult;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   readonly suppressed: number;
   /** Number of profiles that were stored; undefined if none were. */
@@ -141,7 +141,7 @@ export class Load {
   }
 
   /** Adds a commit. `downloads`: those whose rows are in the place after it. */
-  #add(downloads: readonly CheckedDay[], commit: Commit): void {
+  #add(downloads: readonly CheckedDay[], commit: CommitResult): void {
     this.#total = sumOfCommits(this.#total, commit);
     for (const { receipt } of downloads) this.#suppressed += receipt.suppressed;
   }

@@ -18,7 +18,7 @@ import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
-import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
+import { type CommitResult, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
@@ -71,7 +71,7 @@ class DuckDbSink implements Sink {
     this.#options = options;
   }
 
-  commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
+  commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<CommitResult> {
     const { address, columnSettings, logger } = this.#options;
     return withEngine(address, 'write', this.#options, async (engine) => {
       const { state: stateBefore } = await readStateForLoad(engine, this.#options);
@@ -100,8 +100,8 @@ class DuckDbSink implements Sink {
     try {
       return await engine.transaction(async () => {
         await prepareTable(engine, stateBefore, plan);
-        const rows = await storeBatch(engine, plan);
-        const { state: tableState, commit } = finishBatch(plan, rows, changedAt);
+        const storedBatch = await storeBatch(engine, plan);
+        const { state: tableState, commit } = finishBatch(plan, storedBatch, changedAt);
         const state = withTable(stateBefore, table, tableState);
         await writeState(engine, state);
         return { state, commit };

@@ -9,7 +9,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import type { BatchResult } from '../../table/commit.ts';
+import type { StoredBatch } from '../../table/commit.ts';
 import type { TableState } from '../../table/place-state.ts';
 import {
   EVENTS,
@@ -95,7 +95,7 @@ export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[])
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;
 
 /** Replaces the stored rows of the days of a batch by those of its downloads. Called inside a transaction. */
-export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<BatchResult> {
+export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<StoredBatch> {
   const { table, tableBefore, columns, downloads } = plan;
   const days = downloads.map(({ receipt }) => receipt.day);
   // 1. The rows of the days.

@@ -2,7 +2,7 @@ import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
-import { type Commit, NOTHING_STORED } from '../../table/commit.ts';
+import { type CommitResult, NOTHING_STORED } from '../../table/commit.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
@@ -42,7 +42,7 @@ class FilesSink implements Sink {
     return this.#version.isLoaded ? this.#version.state : undefined;
   }
 
-  async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
+  async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<CommitResult> {
     const prepareChange = (version: PlaceVersion) => this.#prepareChange(version, batch, commitInfo, table);
     const { version, result } = await withUserErrors(this.#place, () =>
       this.#place.format.commit(this.#place, this.#version, prepareChange),

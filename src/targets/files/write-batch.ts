@@ -9,7 +9,7 @@ import { keptRowsOf, storeTypedRows } from '../../engine/rows/typed-rows.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
-import { type BatchResult, finishBatch, tableAfter } from '../../table/commit.ts';
+import { finishBatch, type StoredBatch, tableAfter } from '../../table/commit.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt, type StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
@@ -44,13 +44,13 @@ export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: 
   const batchPaths = fileChanges.flatMap(({ day, newFile }) =>
     newFile !== undefined && batchDays.has(day) ? newFile.localPath : [],
   );
-  const result: BatchResult = {
+  const storedBatch: StoredBatch = {
     rowsByDay: new Map(fileChanges.map(({ day, newFile }) => [day, newFile?.rows ?? 0])),
     widenedDays: await findWidenedDays(context),
     rescuedCells:
       batchPaths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(batchPaths)),
   };
-  return { fileChanges, ...finishBatch(plan, result, changedAt) };
+  return { fileChanges, ...finishBatch(plan, storedBatch, changedAt) };
 }
 
 /** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
@@ -74,8 +74,8 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   const zone = zoneOf(tableBefore.timezone);
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
   // A killed run may leave a file of profiles that the state of a folder lacks.
-  const rowCounts = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
-  const profilesState = table.isSnapshot ? tableAfter(plan, rowCounts, changedAt) : undefined;
+  const storedRows = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
+  const profilesState = table.isSnapshot ? tableAfter(plan, storedRows, changedAt) : undefined;
   let file: NewFile | undefined;
   await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
     const isInFile = ({ name, group }: StoredColumn) =>

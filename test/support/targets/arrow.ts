@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
-import { type Commit, NOTHING_STORED, sumOfCommits } from '../../../src/table/commit.ts';
+import { type CommitResult, NOTHING_STORED, sumOfCommits } from '../../../src/table/commit.ts';
 import { arrow } from '../../../src/targets/targets.ts';
 import { arrowAt } from '../column-types.ts';
 import { Days, type PlaceSettings } from './days.ts';
@@ -13,9 +13,9 @@ export class ArrowFixture extends Days {
   readonly out: string = join(this.dir, 'events.arrows');
 
   /** Writes a stream; `rows` are those of the days that its reader has taken. */
-  async write(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>, settings: PlaceSettings = {}): Promise<Commit> {
-    let sum: Commit = NOTHING_STORED;
-    const onSent = (_: CheckedDay, sent: Commit) => {
+  async write(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>, settings: PlaceSettings = {}) {
+    let sum = NOTHING_STORED;
+    const onSent = (_: CheckedDay, sent: CommitResult) => {
       sum = sumOfCommits(sum, sent);
     };
     const sink = await arrow.open(this.options({ ...settings, address: this.out }));

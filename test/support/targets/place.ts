@@ -4,7 +4,7 @@ import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/base/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
-import type { Commit } from '../../../src/table/commit.ts';
+import type { CommitResult } from '../../../src/table/commit.ts';
 import { type TableName, USER_PROFILES } from '../../../src/table/tables.ts';
 import type { LoadOptions, OnFound, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactFile } from '../../../src/targets/duckdb/file-copy.ts';
@@ -57,11 +57,11 @@ export class Place extends Days {
   }
 
   /** Opens the place, commits each batch, closes it. */
-  async load(batches: readonly (readonly CheckedDay[])[], more: PlaceSettings = {}): Promise<Commit[]> {
+  async load(batches: readonly (readonly CheckedDay[])[], more: PlaceSettings = {}): Promise<CommitResult[]> {
     const start = batches.flat()[0]?.receipt.day ?? '2026-01-01';
     const sink = await this.open(more);
     try {
-      const commits: Commit[] = [];
+      const commits: CommitResult[] = [];
       for (const batch of batches) commits.push(await sink.commit(batch, this.facts(start)));
       return commits;
     } finally {
