@@ -4,7 +4,7 @@ import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { IdList } from '../erasure/list/id-list.ts';
 import { readList } from '../erasure/list/list-file.ts';
-import { type SearchSettings, withName } from '../erasure/listed-people.ts';
+import { namedPlace, type SearchSettings } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type Option, type OptionValues, textOption, underHeading } from './command.ts';
@@ -52,7 +52,7 @@ export async function withPeopleSearch<T>(
   const { hashKey } = requireKeys(config, 'hash_key');
   const settings = placeSettings(config, context);
   const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target, place: address }) =>
-    withName({ target: checkedTarget(target, address, STATEFUL_TARGETS, { prefix: '--in' }), address, ...settings }),
+    namedPlace({ target: checkedTarget(target, address, STATEFUL_TARGETS, { prefix: '--in' }), address, ...settings }),
   );
   const names = places.map(({ name }) => name);
   const repeatedName = names.find((name, i) => names.indexOf(name) !== i);

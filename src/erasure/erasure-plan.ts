@@ -3,6 +3,7 @@ import { configError, EXIT, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
+import type { DestinationConfig } from '../config/destination.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesText } from './ledger/proof-text.ts';
@@ -10,11 +11,9 @@ import { IdList, type ListedId, refusedSentence } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
-interface ErasureSettings extends LedgerSettings, RequestLimits {
-  readonly maxDeletionsPerSync: number;
-  readonly onRejected: 'continue' | 'fail';
-  readonly requestedAtField: string | undefined;
-}
+type ErasureSettings = LedgerSettings &
+  RequestLimits &
+  Pick<DestinationConfig, 'maxDeletionsPerSync' | 'onRejected' | 'requestedAtField'>;
 
 /** Whom to erase, where and how. */
 export interface ErasureOptions {

@@ -1,7 +1,7 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowsByReason } from './list/id-list.ts';
-import type { PurgedPlace, PurgeOutcome } from './purge.ts';
+import type { ExecutedPurge, PurgedPlace } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
 /**
@@ -10,7 +10,7 @@ import { NO_REQUESTS, type RequestResult } from './requests.ts';
  */
 export function reportOf(
   plan: ErasurePlan,
-  execution: { readonly purged: PurgeOutcome | undefined; readonly requested: RequestResult | undefined } | undefined,
+  execution: { readonly purged: ExecutedPurge | undefined; readonly requested: RequestResult | undefined } | undefined,
   elapsedMs: number,
 ) {
   const { ledger, list, purgePlan, idsToRequest } = plan;

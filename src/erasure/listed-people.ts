@@ -30,7 +30,7 @@ export interface NamedPlace extends Place<StatefulTarget> {
   readonly name: string;
 }
 
-export function withName(place: Place<StatefulTarget>): NamedPlace {
+export function namedPlace(place: Place<StatefulTarget>): NamedPlace {
   const { target, address } = place;
   const path = schemeOf(address) === undefined ? realOrGivenPath(address) : address.replace(/\/+$/, '');
   return { ...place, name: `${target.name} ${path}` };

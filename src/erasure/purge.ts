@@ -48,8 +48,8 @@ export interface PurgePlan {
   readonly warnings: readonly string[];
 }
 
-/** What became of the places of a plan. `warnings`: those of the plan are not repeated. */
-export interface PurgeOutcome {
+/** What a purge has done in the places of its plan. `warnings`: those of the plan are not repeated. */
+export interface ExecutedPurge {
   readonly places: readonly PurgedPlace[];
   readonly warnings: readonly string[];
   readonly failures: readonly UserError[];
@@ -131,7 +131,7 @@ export async function planPurge(
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
  * failure in one place leaves the others to be purged. Rejects if the list cannot be written, or if it is stopped.
  */
-export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
+export async function purgePlaces(plan: PurgePlan): Promise<ExecutedPurge> {
   const { runtime, suppressionList } = plan.settings;
   await suppressionList.add(unifiedIdsOf(plan), runtime);
   const places: PurgedPlace[] = [];

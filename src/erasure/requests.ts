@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { onAbort } from '../base/abort.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { Runtime } from '../base/runtime.ts';
+import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { Decision } from './ledger/lines.ts';
@@ -34,10 +35,7 @@ const newCounts = () => ({
 
 export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 
-export interface RequestLimits {
-  readonly requestsPerMinute: number;
-  readonly maxConcurrentRequests: number;
-}
+export type RequestLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;
 
 interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
@@ -68,27 +66,29 @@ class Sender {
   readonly #counts = newCounts();
   readonly #options: RequestOptions;
   readonly #limiter: RateLimiter;
+  /** Aborted when this run is to send no further request. */
   readonly #stop = new AbortController();
-  readonly #cutOff = new AbortController();
-  /** Aborts when no further request is to be sent. */
+  /** Follows `#stop`, and the signal of the caller. */
   readonly #signal: AbortSignal;
+  /** Aborted when the requests in progress have had their time to finish. */
+  readonly #graceOver = new AbortController();
   #stoppedBy: DeletionAnswer | undefined;
   /** Number of ids in a row without an answer, or with a passing failure. */
-  #unanswered = 0;
+  #unansweredInRow = 0;
 
   constructor(options: RequestOptions) {
     this.#options = options;
     this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
-    setMaxListeners(0, this.#signal, this.#cutOff.signal);
+    setMaxListeners(0, this.#signal, this.#graceOver.signal);
   }
 
   async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
     const { signal, clock, limits } = this.#options;
     // This iterator is not closed by a loop that is left: the next loop goes on with it.
     const queue = listedIds.values();
-    const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#cutOff.abort(signal.reason)));
+    const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#graceOver.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
       await this.#work(queue, () => this.#counts.done + this.#counts.rejected > 0);
@@ -148,7 +148,7 @@ class Sender {
     try {
       this.#signal.throwIfAborted();
       this.#counts.requests++;
-      answer = await deleter.deleteProfile(externalId, this.#cutOff.signal, () => ledger.history.hasConfirmed);
+      answer = await deleter.deleteProfile(externalId, this.#graceOver.signal, () => ledger.history.hasConfirmed);
     } catch (error) {
       if (!this.#signal.aborted) throw error;
       await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
@@ -165,7 +165,7 @@ class Sender {
   #settle(answer: DeletionAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;
-    this.#unanswered = kind === 'retry' ? this.#unanswered + 1 : 0;
+    this.#unansweredInRow = kind === 'retry' ? this.#unansweredInRow + 1 : 0;
     switch (kind) {
       case 'done':
         this.#counts.done++;
@@ -185,7 +185,7 @@ class Sender {
         // The report has codes alone: the log has the message of each, once.
         if (undecided_codes[code] === undefined)
           this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
-        if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
+        if (this.#unansweredInRow >= MAX_UNANSWERED) this.#giveUp(answer);
     }
     undecided_codes[code] = (undecided_codes[code] ?? 0) + 1;
     return undefined;

@@ -158,13 +158,13 @@ const notUtf8 = ({ name }: Input): UserError =>
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {
   const mapping = new Map<string, string[]>();
   const input = openInput(path, `The mapping ${path}`);
-  for await (const [row, [id, person]] of readColumns(input, ['external_id', UNIFIED_ID])) {
+  for await (const [row, [id, unifiedId]] of readColumns(input, ['external_id', UNIFIED_ID])) {
     // To skip such a value would leave the person where it is, and its text might be another id.
-    if ([id, person].some((cell) => typeof (cell ?? '') !== 'string'))
+    if ([id, unifiedId].some((cell) => typeof (cell ?? '') !== 'string'))
       throw configError(`Row ${row} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`);
-    if (typeof id !== 'string' || !ids.has(id) || typeof person !== 'string' || isPlaceholder(person)) continue;
-    const people = mapping.get(id) ?? [];
-    if (!people.includes(person)) mapping.set(id, [...people, person]);
+    if (typeof id !== 'string' || !ids.has(id) || typeof unifiedId !== 'string' || isPlaceholder(unifiedId)) continue;
+    const unifiedIds = mapping.get(id) ?? [];
+    if (!unifiedIds.includes(unifiedId)) mapping.set(id, [...unifiedIds, unifiedId]);
   }
   return mapping;
 }
