@@ -1,17 +1,16 @@
 import { literal } from '../../base/sql.ts';
 
 const DAY_SECONDS = 86_400;
-/** 0001-01-01 00:00 and 10000-01-01 00:00, UTC. */
-const FIRST_INSTANT = -62_135_596_800;
-const END_OF_INSTANTS = 253_402_300_800;
+/** When the years 1 and 10000 begin in UTC (seconds from 1970). */
+const YEAR_1 = -62_135_596_800;
+const YEAR_10000 = 253_402_300_800;
 
 /** True for an instant (seconds from 1970) of the years 1 to 9999 in UTC. */
-export const isInYearRange = (utcSeconds: number): boolean =>
-  utcSeconds >= FIRST_INSTANT && utcSeconds < END_OF_INSTANTS;
+export const isInYearRange = (utcSeconds: number): boolean => utcSeconds >= YEAR_1 && utcSeconds < YEAR_10000;
 
 /** SQL that is TRUE for an instant, or a wall-clock time, of the years 1 to 9999. */
 export const isInYearRangeSql = (time: string): string =>
-  `epoch_us(${time}) >= ${FIRST_INSTANT}000000 AND epoch_us(${time}) < ${END_OF_INSTANTS}000000`;
+  `epoch_us(${time}) >= ${YEAR_1}000000 AND epoch_us(${time}) < ${YEAR_10000}000000`;
 
 /** SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP, as `Zone.toUtc`. */
 export const instantSql = (wall: string, { name }: Zone): string => `timezone(${literal(name)}, ${wall})`;
@@ -28,6 +27,8 @@ export function isZoneName(name: string): boolean {
   }
 }
 
+const zones = new Map<string, Zone>();
+
 /**
  * The zone of that name; undefined without a name, when datetimes are wall-clock times. Throws RangeError for a name
  * that the runtime does not know.
@@ -38,8 +39,6 @@ export function zoneOf(name: string | null | undefined): Zone | undefined {
   zones.set(name, zone);
   return zone;
 }
-
-const zones = new Map<string, Zone>();
 
 /** The days whose offset is kept; real exports have fewer. */
 const MAX_CACHED_DAYS = 10_000;
