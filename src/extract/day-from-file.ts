@@ -16,7 +16,7 @@ import { lastDayOver, oldestExportedDay } from './calendar.ts';
 import { type CheckedDay, type CheckedFile, checkedDayOf, type ReceiptSummary } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
-import { fileOfBody, openSpoolOutput } from './spool.ts';
+import { checkedFileOf, openSpoolOutput } from './spool.ts';
 import { includesEndOf, toDateOf } from './which-days.ts';
 
 const READ_BYTES = 1 << 20;
@@ -111,7 +111,7 @@ async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: Abo
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
     throw fileError(`${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
-  const copy = fileOfBody(body);
+  const copy = checkedFileOf(body);
   const { hasFinalNewline, columns } = copy;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);

@@ -80,6 +80,7 @@ const canonicalFilter = (names: readonly string[], condition: NameCondition): re
 export const filtersAnything = (names: readonly string[], condition: NameCondition): boolean =>
   condition !== 'all' && names.length > 0;
 
+/** The filters alone, as a request has them. */
 export function filtersOf(settings: ExportFilters): ExportFilters {
   const { events, eventsCondition, properties, propertiesCondition } = settings;
   return { events, eventsCondition, properties, propertiesCondition };

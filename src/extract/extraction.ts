@@ -20,7 +20,7 @@ type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 
 /** Days that are committed together, in order: one day, if those of the run may share rows with their neighbours. */
 export interface DayBatch {
-  readonly days: readonly CheckedDay[];
+  readonly checkedDays: readonly CheckedDay[];
   readonly commitInfo: CommitInfo;
 }
 
@@ -45,9 +45,9 @@ export class Extraction {
     logNotes(this.#plan, this.#deps.logger);
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
     try {
-      for await (const days of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
-        yield { days, commitInfo: this.results.commitInfo() };
-        for (const { files } of days) await removeFiles(files);
+      for await (const checkedDays of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
+        yield { checkedDays, commitInfo: this.results.commitInfo() };
+        for (const { files } of checkedDays) await removeFiles(files);
       }
     } finally {
       await downloads.close();
@@ -68,8 +68,8 @@ export class Extraction {
   }
 
   /** As `batches`, one day at a time. */
-  async *days(): AsyncIterable<CheckedDay> {
-    for await (const { days } of this.batches({ ...BATCH_LIMITS, days: 1 })) yield* days;
+  async *checkedDays(): AsyncIterable<CheckedDay> {
+    for await (const { checkedDays } of this.batches({ ...BATCH_LIMITS, days: 1 })) yield* checkedDays;
   }
 }
 

@@ -10,7 +10,7 @@ import { type CheckedDay, checkedDayOf, type Receipt } from './checked-day.ts';
 import { type ExportSettings, profileFingerprintsOf } from './export-settings.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { fileOfBody, openSpoolOutput } from './spool.ts';
+import { checkedFileOf, openSpoolOutput } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
@@ -47,7 +47,7 @@ export async function loadSnapshot(
   try {
     const answer = await downloadProfiles(ALL_PROPERTIES, { ...deps, openOutput: () => openSpoolOutput(spool) });
     if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
-    const file = fileOfBody(answer);
+    const file = checkedFileOf(answer);
     service.markColumnsSeen(file.editedNames);
     const { rows } = file;
     const { rows: rowsBefore, rows_stored: storedRows } = lastSnapshot ?? { rows: 0, rows_stored: 0 };

@@ -38,7 +38,7 @@ export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
 }
 
 /** The file into which a body was written. */
-export function fileOfBody({ scan, bytes, sha256, output: { path } }: CheckedBody<SpoolOutput>): CheckedFile {
+export function checkedFileOf({ scan, bytes, sha256, output: { path } }: CheckedBody<SpoolOutput>): CheckedFile {
   return { ...scan, path, bytes, sha256 };
 }
 

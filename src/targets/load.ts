@@ -101,7 +101,7 @@ export class Load {
   }
 
   async #loadDays(extraction: Extraction, sink: Sink): Promise<void> {
-    for await (const { days: downloads, commitInfo } of extraction.batches()) {
+    for await (const { checkedDays: downloads, commitInfo } of extraction.batches()) {
       try {
         await this.#commit(downloads, commitInfo, sink);
       } catch (error) {
@@ -131,7 +131,7 @@ export class Load {
 
   async #sendDays(extraction: Extraction, sink: StreamSink): Promise<void> {
     try {
-      await sink.write(extraction.days(), (download, sent) => this.#add([download], sent));
+      await sink.write(extraction.checkedDays(), (download, sent) => this.#add([download], sent));
     } catch (error) {
       if (sink.isAllOrNothing) [this.#total, this.#suppressed] = [NOTHING_STORED, 0];
       throw error;

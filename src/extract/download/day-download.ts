@@ -13,7 +13,7 @@ import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { fileOfBody, openSpoolOutput, removeFiles, type SendExport, type SpooledAnswer } from '../spool.ts';
+import { checkedFileOf, openSpoolOutput, removeFiles, type SendExport, type SpooledAnswer } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
@@ -110,7 +110,7 @@ export class DayDownloader {
    */
   async #resultOf(answer: SpooledAnswer): Promise<DayResult> {
     const day = this.#day;
-    if (answer.kind === 'checked') return this.#downloaded([fileOfBody(answer)]);
+    if (answer.kind === 'checked') return this.#downloaded([checkedFileOf(answer)]);
     if (!this.#isOver) return this.#failed(downloadError(day, answer));
     switch (answer.kind) {
       case 'empty':

@@ -3,7 +3,7 @@ import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, NoDownload } from '../../service/export/export-service.ts';
 import type { CheckedFile } from '../checked-day.ts';
 import { filtersAnything } from '../export-settings.ts';
-import { fileOfBody, removeFiles, type SendExport } from '../spool.ts';
+import { checkedFileOf, removeFiles, type SendExport } from '../spool.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -53,7 +53,7 @@ export async function exportParts(
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await exportPart({ events: [name], eventsCondition: 'include' });
-    if (part.kind === 'checked') files.push(fileOfBody(part));
+    if (part.kind === 'checked') files.push(checkedFileOf(part));
     // A service that checks the names of a filter refuses one that has no event.
     else if (part.kind === 'empty' || part.kind === 'invalid') lastWithoutRows = part;
     else return fail(`named ${name}`, part);
@@ -63,7 +63,7 @@ export async function exportParts(
     const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
     const condition = excludedNames.length > 0 ? 'exclude' : 'all';
     const others = await exportPart({ events: excludedNames, eventsCondition: condition });
-    if (others.kind === 'checked') files.push(fileOfBody(others));
+    if (others.kind === 'checked') files.push(checkedFileOf(others));
     else if (others.kind === 'empty') lastWithoutRows = others;
     else return fail(`other than the ${excludedNames.length} known`, others);
   }

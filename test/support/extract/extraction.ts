@@ -71,9 +71,9 @@ class FakeTarget {
     return { state: this.state, receipts: new Map(stored) };
   }
 
-  async commit({ days, commitInfo }: DayBatch): Promise<void> {
-    this.commits.push(days.map(({ receipt }) => receipt.day));
-    for (const download of days) await this.#replace(download);
+  async commit({ checkedDays, commitInfo }: DayBatch): Promise<void> {
+    this.commits.push(checkedDays.map(({ receipt }) => receipt.day));
+    for (const download of checkedDays) await this.#replace(download);
     this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, commitInfo))) as ExportState;
   }
 

@@ -46,7 +46,8 @@ describe('batches', () => {
     await start();
     const sizes: number[] = [];
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    for await (const { days } of new Extraction(plan, fixture.deps()).batches(limits)) sizes.push(days.length);
+    for await (const { checkedDays } of new Extraction(plan, fixture.deps()).batches(limits))
+      sizes.push(checkedDays.length);
     expect(sizes).toEqual([3, 3, 3, 1]);
   });
 
@@ -60,9 +61,9 @@ describe('batches', () => {
     fixture.clock.pass(10_000);
     const early = await Promise.race([first, turns()]);
     slow.release();
-    const days = ['2026-01-11', '2026-01-12'].map((day) => ({ receipt: { day } }));
-    expect(early).toMatchObject({ value: { days } });
-    expect((await batches.next()).value?.days[0].receipt.day).toBe('2026-01-13');
+    const checkedDays = ['2026-01-11', '2026-01-12'].map((day) => ({ receipt: { day } }));
+    expect(early).toMatchObject({ value: { checkedDays } });
+    expect((await batches.next()).value?.checkedDays[0].receipt.day).toBe('2026-01-13');
     await batches.return();
   });
 
@@ -162,7 +163,7 @@ describe('the folder of a run', () => {
     await start();
     const batches = fixture.batches({ ...SETTINGS, toDateInclusive: 'false' });
     const first = await batches.next();
-    const [path] = first.value?.days.flatMap(({ files }) => files.map((file) => file.path)) ?? [];
+    const [path] = first.value?.checkedDays.flatMap(({ files }) => files.map((file) => file.path)) ?? [];
     expect(existsSync(path)).toBe(true);
     await batches.next();
     expect(existsSync(path)).toBe(false);
@@ -179,7 +180,7 @@ describe('the folder of a run', () => {
     const { value: batch } = await batches.next();
     const [folder] = readdirSync(fixture.spoolDir);
     const files = readdirSync(join(fixture.spoolDir, folder)).filter((name) => name.endsWith('.csv'));
-    expect(files).toHaveLength(batch?.days.length ?? 0);
+    expect(files).toHaveLength(batch?.checkedDays.length ?? 0);
     expect(files).toHaveLength(10);
     await batches.return();
   });
