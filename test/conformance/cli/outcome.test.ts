@@ -89,6 +89,18 @@ describe.concurrent('how a run ends', () => {
     await fails(4, new RegExp(daysBack(40)), {}, ['--from', daysBack(40), '--to', daysBack(39)], 'gap.duckdb');
   });
 
+  it('loads the days where the profiles fail, and then ends with their failure', async () => {
+    const service = await startSimulator({ scenario: { answers: [{ operation: 'profiles', status: 401 }] } });
+    try {
+      const { service_id, export_token } = service.scenario;
+      const config = { base_url: service.url, service_id, export_token, user_profiles: true };
+      const ended = await fails(2, /leave out user_profiles/, config, [], 'days.duckdb');
+      expect(summaryIn(ended)).toMatchObject({ profiles: null, next_from_date: daysBack(1) });
+    } finally {
+      await service.close();
+    }
+  });
+
   it('tells of profiles that it stored before the days failed', async () => {
     const service = await startSimulator({ scenario: { answers: [{ operation: 'export', status: 401 }] } });
     try {

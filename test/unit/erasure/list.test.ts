@@ -43,12 +43,13 @@ describe('a list of people', () => {
     list.add({ row: 2, id: 'A', requestedAt: '2026-01-01' });
     list.add({ row: 3, id: 'a' });
     list.add({ row: 4, id: 'A', requestedAt: '2026-01-02T03:04:05+09:00' });
+    list.add({ row: 5, id: 'A', requestedAt: '2026-01-01' });
     expect(list.listedIds().map(({ id, row }) => [id, row])).toEqual([
       ['A', 2],
       ['a', 3],
     ]);
     expect(list.listedIds()[0].requestedAt).toBe(Date.UTC(2026, 0, 1, 18, 4, 5));
-    expect(list.counts).toMatchObject({ received: 3, duplicates: 1, ids: 2 });
+    expect(list.counts).toMatchObject({ received: 4, duplicates: 2, ids: 2 });
   });
 
   it('refuses a row whose time of request is no datetime, and takes a missing time', () => {

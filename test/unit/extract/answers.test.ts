@@ -197,6 +197,7 @@ describe('a day without rows', () => {
     fixture.serve({ rows: gap.filter(({ id }) => !id.includes('01-19')) });
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-19')).toEqual([]);
+    expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ exports: 2 });
     expect(fixture.events('day.fewer_rows')).toHaveLength(1);
   });
 });
