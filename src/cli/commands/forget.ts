@@ -75,20 +75,20 @@ export const command = defineCommand({
   ],
   docsPage: 'erasure.md',
   async run(values, context) {
-    const keys = (Object.keys(OPTIONS) as OptionKey[]).filter((key) => isSet(values[key]));
+    const usedKeys = (Object.keys(OPTIONS) as OptionKey[]).filter((key) => isUsed(values[key]));
     const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
-    const [startKey, otherStartKey] = keys.filter((key) => startKeys.includes(key));
+    const [startKey, otherStartKey] = usedKeys.filter((key) => startKeys.includes(key));
     const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
     if (task === undefined || otherStartKey !== undefined)
       throw configError(`It takes exactly one of ${startKeys.map(optionName).join(', ')}.`);
-    const misplacedKey = keys.find((key) => key !== startKey && !task.options.includes(key));
+    const misplacedKey = usedKeys.find((key) => key !== startKey && !task.options.includes(key));
     if (misplacedKey !== undefined)
       throw configError(`${optionName(misplacedKey)} does not go with ${optionName(startKey)}.`);
     return await task.run(values, context);
   },
 });
 
-const isSet = (value: unknown): boolean =>
+const isUsed = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 
 /** What the command does if one of `startedBy` is given, and the options that go with it. */

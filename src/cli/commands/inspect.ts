@@ -48,16 +48,16 @@ export const command = defineCommand({
       missing_columns: missing,
       columns,
     };
-    const head = `${file}: ${formatCount(scan.rows, 'row')}, ${formatCount(columns.length, 'column')}, ${formatBytes(bytes)}`;
-    const cells = columns.map(({ source, group, type, filled, fits }) => [
+    const title = `${file}: ${formatCount(scan.rows, 'row')}, ${formatCount(columns.length, 'column')}, ${formatBytes(bytes)}`;
+    const tableRows = columns.map(({ source, group, type, filled, fits }) => [
       source,
       group.replaceAll('_', ' '),
       type ?? '',
       formatPercent(filled, scan.rows),
       fits ? '' : 'some cells',
     ]);
-    const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, context.terminal.columns);
-    return { result, lines: [head, ...table, ...notesOn(scan)] };
+    const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], tableRows, context.terminal.columns);
+    return { result, lines: [title, ...table, ...notesOn(scan)] };
   },
 });
 

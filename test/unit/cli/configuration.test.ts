@@ -139,7 +139,6 @@ describe('the configuration of the command line', () => {
       'is not usable: places.0.y is unknown.',
     ],
     ['an erasure that is no object', { ...SERVICE, erasure: 'x' }, 'is not usable, wanted an object.'],
-    ['a target without a place', { ...SERVICE, target: 'duckdb' }, 'place is missing: target and place go together'],
     ['no JSON', '{', 'is not valid JSON'],
     ['JSON with a fault', '{\n  "base_url": "x",\n}', 'is not valid JSON: look at line 3, column 1.'],
     ['a list', '[]', 'is not a JSON object'],
