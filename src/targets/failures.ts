@@ -2,7 +2,7 @@ import { configError, transientError, type UserError } from '../base/errors.ts';
 import type { PlaceState } from '../table/place-state.ts';
 
 /** The failure for a place that a command needs and that was never loaded. */
-export const noTableError = (address: string): UserError =>
+export const notLoadedError = (address: string): UserError =>
   configError(
     `${address} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`,
     { where: { file: address } },

@@ -14,28 +14,34 @@ import { type CommitResult, NOTHING_STORED, sumOfCommits } from '../table/commit
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
+/** What a load has brought into a place so far. */
+interface StoredCounts {
+  /** The sum of all commits. */
+  total: CommitResult;
+  /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
+  suppressedRows: number;
+  /** Number of profiles that were stored; undefined if none were. */
+  storedProfiles: number | undefined;
+  /** The stored cursor; undefined if this load has stored none. */
+  cursor: Day | undefined;
+}
+
 /** What a load has brought into a place, and what the service has answered. */
 export interface LoadCounts
-  extends Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
-    Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesEnd'> {
-  /** The sum of all commits. */
-  readonly total: CommitResult;
-  /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
-  readonly suppressed: number;
-  /** Number of profiles that were stored; undefined if none were. */
-  readonly profiles: number | undefined;
-  /** The stored cursor; undefined if this load has stored none. */
-  readonly cursor: Day | undefined;
-}
+  extends Readonly<StoredCounts>,
+    Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
+    Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesEnd'> {}
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
   #results: DayResults | undefined;
-  #total = NOTHING_STORED;
-  #suppressed = 0;
-  #profiles: number | undefined;
-  #cursor: Day | undefined;
+  readonly #stored: StoredCounts = {
+    total: NOTHING_STORED,
+    suppressedRows: 0,
+    storedProfiles: undefined,
+    cursor: undefined,
+  };
 
   constructor(deps: ExtractDeps) {
     this.#deps = deps;
@@ -45,8 +51,7 @@ export class Load {
   get counts(): LoadCounts {
     const { answeredExports, receivedBytes, includesEnd } = this.#deps.service;
     const { gaps = [], openDays = [], implausibleDays = [] } = this.#results ?? {};
-    const stored = { total: this.#total, suppressed: this.#suppressed, profiles: this.#profiles, cursor: this.#cursor };
-    return { ...stored, answeredExports, receivedBytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...this.#stored, answeredExports, receivedBytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
@@ -94,7 +99,7 @@ export class Load {
       const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       logRescued(logger, rescuedCells);
       if (daysWritten.length === 0) return;
-      this.#profiles = rows;
+      this.#stored.storedProfiles = rows;
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     await loadSnapshot(storedReceipt, settings, this.#deps, store);
@@ -117,7 +122,7 @@ export class Load {
     const { logger } = this.#deps;
     const commit = await sink.commit(batch, commitInfo);
     logRescued(logger, commit.rescuedCells);
-    this.#cursor = sink.state?.events.exportState?.from_date;
+    this.#stored.cursor = sink.state?.events.exportState?.from_date;
     // The others of the batch had a later download in the place.
     const storedDays = new Set([...commit.daysWritten, ...commit.daysUnchanged]);
     const downloads = batch.filter(({ receipt }) => storedDays.has(receipt.day));
@@ -133,17 +138,17 @@ export class Load {
     try {
       await sink.write(extraction.checkedDays(), (download, sent) => this.#add([download], sent));
     } catch (error) {
-      if (sink.isAllOrNothing) [this.#total, this.#suppressed] = [NOTHING_STORED, 0];
+      if (sink.isAllOrNothing) [this.#stored.total, this.#stored.suppressedRows] = [NOTHING_STORED, 0];
       throw error;
     } finally {
-      logRescued(this.#deps.logger, this.#total.rescuedCells);
+      logRescued(this.#deps.logger, this.#stored.total.rescuedCells);
     }
   }
 
   /** Adds a commit. `downloads`: those whose rows are in the place after it. */
   #add(downloads: readonly CheckedDay[], commit: CommitResult): void {
-    this.#total = sumOfCommits(this.#total, commit);
-    for (const { receipt } of downloads) this.#suppressed += receipt.suppressed;
+    this.#stored.total = sumOfCommits(this.#stored.total, commit);
+    for (const { receipt } of downloads) this.#stored.suppressedRows += receipt.suppressed;
   }
 }
 

@@ -50,21 +50,21 @@ const delta = filesTarget(
 );
 
 /** The address of a place that is the program's own stdout. */
-const STDOUT = '-';
+const STDOUT_ADDRESS = '-';
 
 export const arrow = {
   name: 'arrow',
-  placeForms: ['FILE', STDOUT],
+  placeForms: ['FILE', STDOUT_ADDRESS],
   isAt: () => false,
   async open(options: LoadOptions) {
-    const out = options.address === STDOUT ? options.stdout : options.address;
-    return (await import('./arrow/arrow-sink.ts')).openArrowSink(out, options);
+    const pathOrStream = options.address === STDOUT_ADDRESS ? options.stdout : options.address;
+    return (await import('./arrow/arrow-sink.ts')).openArrowSink(pathOrStream, options);
   },
 } satisfies Target;
 
 /** True where the data of a run go to stdout, so that nothing else may. */
 export const isStdout = ({ target, address }: Pick<Place, 'target' | 'address'>): boolean =>
-  target === arrow && address === STDOUT;
+  target === arrow && address === STDOUT_ADDRESS;
 
 /** The targets, in the order of help. */
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];

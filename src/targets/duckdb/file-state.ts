@@ -11,7 +11,7 @@ import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../
 import { findRemovedDays, nextChangedAt, receiptsOf, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
-import { noTableError } from '../failures.ts';
+import { notLoadedError } from '../failures.ts';
 import { EVENT_VIEWS } from './event-views.ts';
 import {
   CHANGES_TABLE,
@@ -48,13 +48,13 @@ export async function withLoadedFile<T>(
 
 /** Throws UserError where no file is; to open one for writing would make it. */
 export function checkExists(file: string): void {
-  if (!existsSync(file)) throw noTableError(file);
+  if (!existsSync(file)) throw notLoadedError(file);
 }
 
 /** The state of a file. Throws UserError if it was never loaded. */
 export async function readLoadedState(engine: Engine): Promise<PlaceState> {
   const { state } = await readFileState(engine);
-  if (state === undefined) throw noTableError(engine.file);
+  if (state === undefined) throw notLoadedError(engine.file);
   return state;
 }
 

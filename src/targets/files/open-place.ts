@@ -8,7 +8,7 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { LoadOptions, PlaceOptions } from '../contract.ts';
-import { noTableError, otherTimezoneError } from '../failures.ts';
+import { notLoadedError, otherTimezoneError } from '../failures.ts';
 import type { FilesFormat, OpenPlace, Purpose } from './format.ts';
 import type { PlaceVersion } from './place-version.ts';
 
@@ -29,7 +29,7 @@ export async function openPlace(
   let engine: Engine | undefined;
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
-    if (purpose.kind === 'change' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
+    if (purpose.kind === 'change' && !(await format.mayBeLoaded(storage))) throw notLoadedError(options.address);
     if (purpose.kind === 'load') await format.refuseForeignEvents(storage);
     runFolder =
       purpose.kind === 'read' || workFolder === undefined
@@ -118,7 +118,7 @@ export function readPlace<T>(
 }
 
 export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion): void {
-  if (!isLoaded) throw noTableError(options.address);
+  if (!isLoaded) throw notLoadedError(options.address);
 }
 
 /** Throws a configuration failure if a table was loaded with another time zone. */

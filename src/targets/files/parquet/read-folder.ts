@@ -48,13 +48,12 @@ export const readStateText = async (storage: DiskStorage): Promise<string | unde
  * Reads a folder: compares each file with what the state says of it, then corrects the state. A file of the same size
  * and time has the same hash. The first row counts that is true.
  *
- *   the hash      and                                     the file
- *   is the same   its receipt does not say "no row"       is unchanged: it was copied at most
- *   is the same   its receipt says so                     is a leftover: a killed run was to remove it
- *   is another    it is later, and its columns are known  is a leftover: a killed run wrote it
- *   is another    the state has no table of its rows      is of others: profiles of another program
- *   is another    its columns are new                     is damaged: somebody put an older state back
- *   is another    it is older, or unusable                is damaged
+ *   the file                                                 is
+ *   has its hash, and its receipt does not say "no row"      unchanged: it was copied at most
+ *   has its hash                                             a leftover: a killed run was to remove it
+ *   was written later, with columns that its table has       a leftover: a killed run wrote it
+ *   has profiles, and the state has no table of them         of another program
+ *   is any other                                             damaged, older, or newer than a state put back
  *
  * The receipt of an unchanged file is in the state, that of a leftover in its own metadata. A run stores new columns
  * before it writes files with them.
