@@ -170,10 +170,8 @@ export async function createStateTables(engine: Engine, timezone: string | null)
  * Stores a state, but for its time zone, which never changes, and its runs. What is as before is not written. Called
  * inside the transaction of a commit.
  */
-export async function writeState(
-  engine: Engine,
-  { events, user_profiles, suppressionLength }: PlaceState,
-): Promise<void> {
+export async function writeState(engine: Engine, state: PlaceState): Promise<void> {
+  const { events, user_profiles, suppressionLength } = state;
   const columns = '(state, suppression_length, profiles)';
   const values = '($state, $length, $profiles)';
   await engine.run(`UPDATE ${STATE_TABLE} SET ${columns} = ${values} WHERE ${columns} IS DISTINCT FROM ${values}`, {

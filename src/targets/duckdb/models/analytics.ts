@@ -59,8 +59,8 @@ async function createModels(
 ): Promise<void> {
   const relations = relationsOf(columns, zoneOf(timezone));
   for (const model of models) {
-    const sql = selectOf(model, relations);
-    const select = model.joinsProfiles && profiles !== undefined ? joinProfilesSql(sql, model, profiles) : sql;
+    let select = selectOf(model, relations);
+    if (model.joinsProfiles && profiles !== undefined) select = withProfiles(select, model, profiles);
     for (const statement of statementsOf(model, select)) await engine.run(statement);
   }
 }
@@ -87,16 +87,16 @@ async function findTakenNames(engine: Engine): Promise<ReadonlySet<string>> {
 }
 
 /**
- * The SELECT of a person each, with the columns of the profile whose names it does not have already. Of two profiles
- * of a person the first counts: the `_key` of the second ends with `#2`.
+ * A SELECT of a row a person, with the columns of the profile whose names it does not have already. Of two profiles of
+ * a person the first counts: the `_key` of the second ends with `#2`.
  */
-function joinProfilesSql(sql: string, model: Model, { columns }: TableState): string {
+function withProfiles(select: string, model: Model, { columns }: TableState): string {
   const modelNames = new Set(Object.keys(model.columns).map(foldName));
   const profileColumns = typedColumns(columns).filter(({ name }) => !modelNames.has(foldName(name)));
-  if (profileColumns.length === 0) return sql;
+  if (profileColumns.length === 0) return select;
   const names = profileColumns.map(({ name }) => identifier(name)).join(', ');
   const profiles = `SELECT df_unified_id, ${names} FROM main.user_profiles WHERE _key = df_unified_id`;
-  return `SELECT * FROM (${sql}) LEFT JOIN (${profiles}) USING (df_unified_id)`;
+  return `SELECT * FROM (${select}) LEFT JOIN (${profiles}) USING (df_unified_id)`;
 }
 
 /** The statements that make a model of a SELECT. */
@@ -172,11 +172,7 @@ function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): 
 }
 
 /** SQL of the columns of a relation over a view that has `columns`; also of time and day. */
-function columnsSql(
-  columns: readonly StoredColumn[],
-  relationColumns: RelationColumns,
-  zone: Zone | undefined,
-): string[] {
+function columnsSql(columns: readonly StoredColumn[], relationColumns: RelationColumns, zone: Zone | undefined) {
   const eventAt = occurredAtSql(columns, zone);
   return [
     ...Object.entries(relationColumns).map(
