@@ -69,9 +69,9 @@ export function diskError(error: unknown, context: DiskErrorContext): unknown {
   return transientError(`${beginning} failed (${code}): try again later${end}`, details);
 }
 
-/** Settles as `work` does, but throws an error of the system as `diskError` does. */
-export const withDiskErrors = <T>(context: DiskErrorContext, work: Promise<T>): Promise<T> =>
-  work.catch((error: unknown) => {
+/** Settles as `promise` does, but throws an error of the system as `diskError` does. */
+export const withDiskErrors = <T>(context: DiskErrorContext, promise: Promise<T>): Promise<T> =>
+  promise.catch((error: unknown) => {
     throw diskError(error, context);
   });
 

@@ -48,9 +48,9 @@ export class RunFolder {
     }
   }
 
-  /** Settles as `work` does, but throws an error of the disk as `open` does. */
-  withDiskErrors<T>(work: Promise<T>): Promise<T> {
-    return withDiskErrors(this.diskContext, work);
+  /** Settles as `promise` does, but throws an error of the disk as `open` does. */
+  withDiskErrors<T>(promise: Promise<T>): Promise<T> {
+    return withDiskErrors(this.diskContext, promise);
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */

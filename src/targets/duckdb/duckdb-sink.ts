@@ -76,6 +76,7 @@ class DuckDbSink implements Sink {
     return withEngine(address, 'write', this.#options, async (engine) => {
       const { state: stateBefore } = await readStateForLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
+      // Another run may have written to the file since, also if this batch stores nothing.
       this.state = stateBefore;
       const tableBefore = stateBefore?.[table.name] ?? newTableState(table, columnSettings.timezone);
       const plan = await planBatch(tableBefore, batch, {

@@ -68,7 +68,9 @@ export interface FileState {
 /** Throws UserError for a file of another program. */
 export async function readFileState(engine: Engine): Promise<FileState> {
   const names = await namesInFile(engine);
-  if (!(await isLoaded(engine, names))) return { state: undefined, removedDays: [] };
+  const programNames = PROGRAM_NAMES.filter((name) => names.has(name));
+  if (programNames.length === 0) return { state: undefined, removedDays: [] };
+  await checkProgramTables(engine, programNames);
   const stateRow = await engine.row(
     `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE_TABLE}`,
   );
@@ -108,20 +110,18 @@ async function namesInFile(engine: Engine): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ name }) => String(name)));
 }
 
-/** True for a file that was loaded, false for one without tables of these names. Throws UserError for any other. */
-async function isLoaded(engine: Engine, names: ReadonlySet<string>): Promise<boolean> {
+/** Throws UserError unless the tables and views of these names are this program's, complete, and of its version. */
+async function checkProgramTables(engine: Engine, names: readonly string[]): Promise<void> {
   const { file } = engine;
-  const presentNames = PROGRAM_NAMES.filter((name) => names.has(name));
-  if (presentNames.length === 0) return false;
-  if (!names.has(STATE_TABLE))
-    throw configError(`${file} has a table "${presentNames[0]}" that is not ours: give another file.`);
+  if (!names.includes(STATE_TABLE))
+    throw configError(`${file} has a table "${names[0]}" that is not ours: give another file.`);
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE_TABLE}`);
   if (Number(v) !== FORMAT_VERSION)
     throw configError(
       `${file} has version ${v}, this program knows ${FORMAT_VERSION}: use the newer program, or load into another file.`,
     );
-  const missingNames = PROGRAM_NAMES.filter((name) => !names.has(name));
-  if (missingNames.length === 0) return true;
+  const missingNames = PROGRAM_NAMES.filter((name) => !names.includes(name));
+  if (missingNames.length === 0) return;
   throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);
 }
 
