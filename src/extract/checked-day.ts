@@ -42,7 +42,7 @@ export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_o
   readonly pruned?: boolean | undefined;
 }
 
-/** True for a day that was loaded with other filters, dropped or hashed columns. */
+/** True for a day that was loaded with other filters, dropped or hashed columns than those with this hash. */
 export const hasOtherFilters = (receipt: Pick<ReceiptSummary, 'filters'> | undefined, filters: string): boolean =>
   receipt?.filters !== undefined && receipt.filters !== filters;
 
@@ -67,7 +67,7 @@ export interface CheckedDay {
 /** True if the day and its neighbours may have rows of each other, since an export may contain its `to_date`. */
 export const mayShareRows = ({ day, to_date }: Receipt): boolean => to_date > day;
 
-/** How a day was requested. Instants in ms since 1970. */
+/** How a day was requested and verified. Instants in ms since 1970. */
 interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filters' | 'exports' | 'source'> {
   readonly requestedAt: number;
   readonly verifiedAt: number;

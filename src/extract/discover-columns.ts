@@ -62,20 +62,18 @@ function joinColumns(
   config: SourceConfig,
 ): DiscoveredColumn[] {
   const edits = editsOf(config);
-  const types = new Map(scans.map(({ key, type }) => [key, type]));
+  const scannedTypes = new Map(scans.map(({ key, type }) => [key, type]));
   const keptColumns = [...KNOWN_COLUMNS.values()].filter(({ name, required }) => required || keepsColumn(name, config));
-  const standardNames = keptColumns.map(({ name }) => name).filter((name) => name !== EVENT_NAME_ALTERNATIVE);
-  const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(standardNames)];
+  const keptNames = keptColumns.map(({ name }) => name).filter((name) => name !== EVENT_NAME_ALTERNATIVE);
+  const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(keptNames)];
   const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
   const sortedColumns = [...byKey.values()].sort(
     (a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence,
   );
   return sortedColumns.map(({ key, source, group, declaredType }) => {
+    if (edits.hash.has(nfc(source))) return { source, group, type: 'string' };
     const configuredType = settingOf(config.columnTypes, nfc(source), sortedColumns);
-    const type = edits.hash.has(nfc(source))
-      ? 'string'
-      : (configuredType ?? declaredType ?? types.get(key) ?? 'string');
-    return { source, group, type };
+    return { source, group, type: configuredType ?? declaredType ?? scannedTypes.get(key) ?? 'string' };
   });
 }
 
