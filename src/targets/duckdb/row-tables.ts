@@ -11,14 +11,7 @@ import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredBatch } from '../../table/commit.ts';
 import type { TableState } from '../../table/place-state.ts';
-import {
-  EVENTS,
-  type StoredColumn,
-  type Table,
-  type TableName,
-  type TypedColumn,
-  typedColumns,
-} from '../../table/tables.ts';
+import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
 
 // The tables with rows, `events` and `user_profiles`: their columns and comments, and how a batch is stored in them.
@@ -54,8 +47,8 @@ export async function createTable(engine: Engine, table: Table, state: TableStat
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of programColumns)
-    await commentColumn(engine, name, column.name, PROGRAM_COLUMN_COMMENTS[column.name]);
-  await commentColumns(engine, name, state.columns);
+    await commentColumn(engine, table, column.name, PROGRAM_COLUMN_COMMENTS[column.name]);
+  await commentColumns(engine, table, state.columns);
   if (name === EVENTS.name) await createEventViews(engine, state.columns);
 }
 
@@ -72,22 +65,22 @@ export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<vo
     const value = widenSql(name, column.typeBefore, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE ${table} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
-  await commentColumns(engine, table, columns.filter(isAltered));
+  await commentColumns(engine, plan.table, columns.filter(isAltered));
   if (table === EVENTS.name) await createEventViews(engine, columns);
 }
 
 /** True for a column that a batch adds or widens. */
 export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
 
-async function commentColumns(engine: Engine, table: TableName, columns: readonly StoredColumn[]): Promise<void> {
+async function commentColumns(engine: Engine, table: Table, columns: readonly StoredColumn[]): Promise<void> {
   for (const { name, source, group, type } of typedColumns(columns)) {
     const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
     await commentColumn(engine, table, name, text);
   }
 }
 
-async function commentColumn(engine: Engine, table: TableName, column: string, text: string): Promise<void> {
-  await engine.run(`COMMENT ON COLUMN ${table}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
+async function commentColumn(engine: Engine, { name }: Table, column: string, text: string): Promise<void> {
+  await engine.run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
 }
 
 /** A table with a condition: the rows that a commit of these days replaces. */
