@@ -108,8 +108,10 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
   return earlierOf(to ?? settings.endDate ?? latest, latest);
 }
 
+/** What depends on the mode. */
 type ChosenDays = Pick<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
+/** What the days are chosen by. */
 interface PlanBasis extends Omit<Plan, keyof ChosenDays> {
   /** The first day that is most likely still exported. */
   readonly oldestDay: Day;
@@ -134,11 +136,11 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
 }
 
 function refreshDays(basis: PlanBasis): ChosenDays {
-  const { receipts, start, oldestDay, lastDay } = basis;
-  const { filters } = basis.fingerprints;
+  const { receipts, fingerprints, start, oldestDay, lastDay } = basis;
   const notes = startWarnings(basis);
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay).sort();
-  for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherFilters(receipts.get(day), filters))) {
+  const isOfOtherFilters = (day: Day) => hasOtherFilters(receipts.get(day), fingerprints.filters);
+  for (const [isOther, staleDays] of groupBy(olderDays, isOfOtherFilters)) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
     const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
     notes.push(note('warn', 'plan.older_days', message));
