@@ -42,7 +42,6 @@ export async function profilesOfIds(
     return { whyNoProfiles: `The service does not export profiles: ${sentence}` };
   }
   const { scan, output: profiles } = answer;
-  profiles.finish();
   if (!scan.columns.some(({ headerName }) => headerName === EXTERNAL_ID))
     return { whyNoProfiles: `The profiles of the service have no column ${EXTERNAL_ID}.` };
   if (!profiles.hasExternalIds) return { whyNoProfiles: `No profile of the service has a ${EXTERNAL_ID}.` };
@@ -85,7 +84,7 @@ class ProfilesOfIds {
     this.#readRows();
   }
 
-  finish(): void {
+  async close(): Promise<void> {
     this.#reader.finish();
     this.#readRows();
   }

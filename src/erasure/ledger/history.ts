@@ -41,11 +41,8 @@ export class IdHistory {
 }
 
 /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
-export const standingAnswer = ({
-  answers,
-}: {
-  readonly answers: readonly DecidingAnswer[];
-}): DecidingAnswer | undefined => answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
+export const standingAnswer = ({ answers }: Pick<IdHistory, 'answers'>): DecidingAnswer | undefined =>
+  answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
 
 /** An address as a URL spells it: the host in lower case, without a default port. */
 const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/, '');
