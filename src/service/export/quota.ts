@@ -33,7 +33,6 @@ export class ExportQuota {
   /** Exports that have a slot wait one after the other for the service to allow them. */
   readonly #queue = pLimit(1);
   #state: QuotaState = UNKNOWN_QUOTA;
-  #shownWait: number | undefined;
 
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
@@ -62,7 +61,8 @@ export class ExportQuota {
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {
-    const { clock, maxWaitMs = Number.POSITIVE_INFINITY } = this.#options;
+    const { clock, maxWaitMs = Number.POSITIVE_INFINITY, onWait } = this.#options;
+    let shownUntil: number | undefined;
     try {
       for (;;) {
         signal.throwIfAborted();
@@ -70,23 +70,22 @@ export class ExportQuota {
         const until = nextAllowedAt(this.#state, now);
         if (until === undefined) return;
         if (until - now > maxWaitMs) throw waitTooLongError(until, until - now, maxWaitMs);
-        if (until - now >= SHOWN_WAIT_MS) this.#showWait(until);
+        if (until - now >= SHOWN_WAIT_MS && until !== shownUntil) {
+          shownUntil = until;
+          this.#showWait(until, until - now);
+        }
         await clock.sleep(until - now, signal);
       }
     } finally {
-      this.#showWait(undefined);
+      if (shownUntil !== undefined) onWait?.(undefined);
     }
   }
 
-  #showWait(until: number | undefined): void {
-    if (until === this.#shownWait) return;
-    this.#shownWait = until;
-    const { logger, clock, onWait } = this.#options;
-    if (until !== undefined) {
-      const [at, wait] = [new Date(until).toISOString(), formatDuration(until - clock.now())];
-      const message = `The limit of exports is reached: the next is sent at ${at}, in ${wait}.`;
-      logger.warn('quota.wait', message, { until: at });
-    }
+  #showWait(until: number, waitMs: number): void {
+    const { logger, onWait } = this.#options;
+    const at = new Date(until).toISOString();
+    const message = `The limit of exports is reached: the next is sent at ${at}, in ${formatDuration(waitMs)}.`;
+    logger.warn('quota.wait', message, { until: at });
     onWait?.(until);
   }
 }
