@@ -27,3 +27,16 @@ export async function* readLines(input: AsyncIterable<Uint8Array | string>): Asy
   }
   if (partialLine.length > 0) yield [Buffer.concat(partialLine)];
 }
+
+/** The whole of a stream whose `start` was read already. Its end, also an early one, ends that stream. */
+export async function* rejoined(
+  start: Uint8Array,
+  rest: AsyncGenerator<Uint8Array, void, undefined>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    if (start.length > 0) yield start;
+    yield* rest;
+  } finally {
+    await rest.return();
+  }
+}

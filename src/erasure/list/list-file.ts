@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { configError, type UserError } from '../../base/errors.ts';
 import { isObject, parseJsonOfKind } from '../../base/json.ts';
-import { readLines } from '../../base/lines.ts';
+import { readLines, rejoined } from '../../base/lines.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { nfc } from '../../base/text.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
@@ -28,7 +28,7 @@ type ListSource = string | AsyncIterable<Uint8Array>;
 /** Bytes, and the words for them with which a message begins. */
 interface Input {
   readonly name: string;
-  readonly bytes: AsyncGenerator<Uint8Array>;
+  readonly bytes: AsyncGenerator<Uint8Array, void, undefined>;
 }
 
 /** Lines of a list without a column that are looked at, and what no id has there. */
@@ -71,17 +71,9 @@ type RowCells<T> = AsyncGenerator<[row: number, cells: T[]]>;
 /** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
 async function* readColumns({ name, bytes }: Input, columns: readonly string[]): RowCells<unknown> {
   const { value: head = new Uint8Array() } = await bytes.next();
-  async function* allBytes(): AsyncGenerator<Uint8Array> {
-    yield head;
-    yield* bytes;
-  }
   const isJson = /^(\ufeff)?\s*\{/.test(Buffer.from(head).toString());
   const read = isJson ? readJsonLines : readCsv;
-  try {
-    yield* read({ name, bytes: allBytes() }, columns);
-  } finally {
-    await bytes.return(undefined);
-  }
+  yield* read({ name, bytes: rejoined(head, bytes) }, columns);
 }
 
 async function* readJsonLines(input: Input, columns: readonly string[]): RowCells<unknown> {
@@ -140,7 +132,7 @@ function columnIndex(header: readonly string[], column: string, { name }: Input)
 
 const openInput = (source: ListSource, name: string): Input => ({ name, bytes: bytesOf(source, name) });
 
-async function* bytesOf(source: ListSource, name: string): AsyncGenerator<Uint8Array> {
+async function* bytesOf(source: ListSource, name: string): Input['bytes'] {
   try {
     yield* typeof source === 'string' ? createReadStream(source) : source;
   } catch (error) {

@@ -1,4 +1,5 @@
 import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
+import { rejoined } from '../../base/lines.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { ByteStream } from '../../http/body.ts';
 import type { BodyContent, ExportTraits } from './outcomes.ts';
@@ -59,13 +60,4 @@ export async function peekBody(
     content = contentOf(start, { isAll: next.done === true });
   }
   return { content: content ?? 'other', bytes: rejoined(start, body) };
-}
-
-async function* rejoined(start: Uint8Array, rest: ByteStream): ByteStream {
-  try {
-    if (start.length > 0) yield start;
-    yield* rest;
-  } finally {
-    await rest.return();
-  }
 }
