@@ -133,12 +133,12 @@ export async function planPurge(
  */
 export async function purgePlaces(plan: PurgePlan): Promise<ExecutedPurge> {
   const { runtime, suppressionList } = plan.settings;
-  await suppressionList.add(unifiedIdsOf(plan), runtime);
+  await suppressionList.add(unifiedIdsOf(plan, plan.places), runtime);
   const places: PurgedPlace[] = [];
   for (const [i, place] of plan.places.entries()) {
     runtime.signal.throwIfAborted();
     runtime.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
-    places.push(await purgePlace(place, peopleOf([...places, ...plan.places.slice(i + 1)]), plan));
+    places.push(await purgePlace(place, [...places, ...plan.places.slice(i + 1)], plan));
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(runtime.spoolDir);
   const inUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
@@ -157,37 +157,37 @@ export async function purgePlaces(plan: PurgePlan): Promise<ExecutedPurge> {
 /** Removes the people from a place. The guards hold for it and the other places together. */
 async function purgePlace(
   place: PlannedPlace,
-  peopleElsewhere: readonly PeopleInPlace[],
+  otherPlaces: readonly PlannedPlace[],
   plan: PurgePlan,
 ): Promise<PurgedPlace> {
   const { settings, ledger, listedPeople } = plan;
   const { runtime, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
-  let { people } = place;
-  let removal: PurgeResult | undefined;
+  let purgedPlace: PurgedPlace = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // the last two does no harm: the same command finds the rows, and writes both again.
-  const onFound = async (peopleThere: PeopleInPlace): Promise<number> => {
-    people = peopleThere;
-    const problem = purgeGuardProblem(plan, [...peopleElsewhere, people]);
+  const onFound = async (people: PeopleInPlace): Promise<number> => {
+    purgedPlace = { ...place, people };
+    const problem = purgeGuardProblem(plan, [...otherPlaces, purgedPlace]);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
-    await ledger.writeAll(purgeLines({ ...place, people }, plan));
+    await ledger.writeAll(purgeLines(purgedPlace, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
-    removal = await (await target.people(place)).purge(query, onFound);
+    const removal = await (await target.people(place)).purge(query, onFound);
+    purgedPlace = { ...purgedPlace, removal };
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
-    return { ...place, people, removal, failure };
+    return { ...purgedPlace, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
-    return { ...place, people, removal, failure: purgeFailure(thrown, name, runtime.logger) };
+    return { ...purgedPlace, failure: purgeFailure(thrown, name, runtime.logger) };
   }
 }
 
@@ -199,14 +199,12 @@ function purgeFailure(thrown: unknown, name: string, logger: Logger): UserError 
   return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
 }
 
-const peopleOf = (places: readonly PlannedPlace[]): PeopleInPlace[] => places.map(({ people }) => people);
-
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */
-export function purgeGuardProblem(plan: PurgePlan, peopleInPlaces = peopleOf(plan.places)): string | undefined {
+export function purgeGuardProblem(plan: PurgePlan, places = plan.places): string | undefined {
   const { settings, listedIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const unifiedIds = [...unifiedIdsOf(plan, peopleInPlaces).keys()];
+  const unifiedIds = [...unifiedIdsOf(plan, places).keys()];
   const personCount = new Set(unifiedIds.map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
@@ -215,7 +213,7 @@ export function purgeGuardProblem(plan: PurgePlan, peopleInPlaces = peopleOf(pla
       `If that is meant, give --max-people ${personCount}.`
     );
   }
-  const sources = [listedPeople, ...peopleInPlaces];
+  const sources = [listedPeople, ...places.map(({ people }) => people)];
   const sharedPeople = new Set(sources.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
   if (sharedPeople.size === 0 || allowsShared) return undefined;
   return (
@@ -228,11 +226,11 @@ export function purgeGuardProblem(plan: PurgePlan, peopleInPlaces = peopleOf(pla
  * Every form of the people's unified ids: as the ways have them, and as rows of the places do. A hash needs no key if
  * its plain id is there, too.
  */
-function unifiedIdsOf({ settings, listedPeople, places }: PurgePlan, peopleInPlaces = peopleOf(places)) {
+function unifiedIdsOf({ settings, listedPeople }: PurgePlan, places: readonly PlannedPlace[]) {
   // Last those of rows: a place knows under which key its form is a hash.
   const unifiedIds = new Map<string, string | undefined>([
     ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
-    ...peopleInPlaces.flatMap((people) => [...people.keyCheckByUnifiedId]),
+    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
   for (const unifiedId of unifiedIds.keys()) {
     const hash = personIdOf(unifiedId, settings.hashKey);
