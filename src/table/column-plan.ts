@@ -59,11 +59,11 @@ export function planColumns(
   let columns = columnsBefore.map(beforeBatch);
   const changes: PlannedChange[] = [];
   for (const [index, download] of downloads.entries()) {
-    const day = scannedDay(download);
+    const scannedDay = scannedDayOf(download);
     // The first day of a table adds all of its columns. Later days only append columns, so that indexes stay.
-    const typesBefore = isNewTable && index === 0 ? [] : columns.map(({ type }) => type);
-    columns = columnsAfterDay(columns, day, settings);
-    changes.push(...columns.flatMap((column, i) => changeOf(typesBefore[i] ?? null, column, day, settings) ?? []));
+    const fromTypes = isNewTable && index === 0 ? [] : columns.map(({ type }) => type);
+    columns = columnsAfterDay(columns, scannedDay, settings);
+    changes.push(...columns.flatMap((column, i) => changeOf(fromTypes[i] ?? null, column, scannedDay, settings) ?? []));
   }
   return { columns, changes };
 }
@@ -86,7 +86,7 @@ interface ScannedDay {
   readonly scans: ReadonlyMap<string, ScannedColumn>;
 }
 
-function scannedDay({ receipt: { day }, files }: CheckedDay): ScannedDay {
+function scannedDayOf({ receipt: { day }, files }: CheckedDay): ScannedDay {
   const scans = new Map<string, ScannedColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
     const { forms, firstCells } = scans.get(column.key) ?? NO_CELLS;
@@ -132,7 +132,7 @@ function columnForms(forms: CellForms, { type, isFixed }: TypeAfterDay): ColumnF
   return { forms, hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0 };
 }
 
-/** What a day changes of a column. `fromType`: its type before; null if it was no column of the table. */
+/** What a day changes of a column. `fromType`: its type before the day; null if it was no column of the table. */
 function changeOf(
   fromType: ColumnType | null,
   column: PlannedColumn,
