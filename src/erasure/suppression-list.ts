@@ -9,7 +9,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';
+import { type KeyCheckByUnifiedId, looksHashed, type SuppressedPeople } from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
@@ -157,7 +157,7 @@ export class SuppressionList {
         if (key_check === key.checkValue) continue;
         throw lineError(`was written under another key: give that one. ${NEW_LIST_HINT}`);
       }
-      if (typeof hmac !== 'string' || !isHash(hmac)) {
+      if (typeof hmac !== 'string' || !looksHashed(hmac)) {
         throw lineError(
           'is not {"hmac":"<64 hex digits>"}. Restore the file; the next purge removes a last line that was cut.',
         );
@@ -206,6 +206,6 @@ function wholeLines(text: string): string {
   // A purge begins such a file with the header.
   if (text.trim() === '') return '';
   const end = text.lastIndexOf('\n') + 1;
-  const isWhole = isHash(String(parseJsonObject(text.slice(end)).hmac));
+  const isWhole = looksHashed(String(parseJsonObject(text.slice(end)).hmac));
   return isWhole ? `${text}\n` : text.slice(0, end);
 }

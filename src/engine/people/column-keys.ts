@@ -3,7 +3,7 @@ import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
 import { NOTHING_HASHED } from '../../extract/export-settings.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { isHash } from './people.ts';
+import { looksHashed } from './people.ts';
 
 /** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
 export class ColumnKeys {
@@ -38,7 +38,7 @@ export class ColumnKeys {
    * is that of the query, else the newest.
    */
   keyCheckOf(text: string): string | undefined {
-    return isHash(text) ? (this.matchingKey?.checkValue ?? this.#keyChecks.at(-1)) : undefined;
+    return looksHashed(text) ? (this.matchingKey?.checkValue ?? this.#keyChecks.at(-1)) : undefined;
   }
 
   /** Throws a configuration failure if all hashes are under other keys than that of the query: no plain id finds them. */

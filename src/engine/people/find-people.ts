@@ -6,7 +6,7 @@ import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { IdColumn, type LookUp, type TableInPlace } from './id-column.ts';
-import { joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personIdOf } from './people.ts';
+import { joinUnifiedIds, looksHashed, type PeopleInPlace, type PeopleQuery, personIdOf } from './people.ts';
 import { keepNearest } from './spelling.ts';
 
 export interface SearchedPlace {
@@ -40,7 +40,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
   const { tables, unifiedIdsById } = await lookUpIds(place, query);
   const soughtIds = ids
-    .flatMap((queryId) => (unifiedIdsById.get(queryId) ?? []).map((id) => ({ id, queryId })))
+    .flatMap((queryId) => (unifiedIdsById.get(queryId) ?? []).map((id) => ({ id, queryId, isHashed: looksHashed(id) })))
     .filter(({ id }) => !isPlaceholder(id));
 
   // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
@@ -97,10 +97,10 @@ async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace,
     if (relation === undefined || tableState === undefined) continue;
     const tableInPlace = { engine, placeName, name, relation, state: tableState };
     const source = ids.length > 0 ? externalColumns[name] : undefined;
-    const externalColumn = new IdColumn(tableInPlace, 'external', source, hashKey);
-    const unifiedColumn = new IdColumn(tableInPlace, 'unified', UNIFIED_ID, hashKey);
+    const externalColumn = new IdColumn(tableInPlace, source, hashKey);
+    const unifiedColumn = new IdColumn(tableInPlace, UNIFIED_ID, hashKey);
     if (unifiedColumn.cellSqls.length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
-    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, queryId: id })));
+    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, queryId: id, isHashed: false })));
     const table = { ...tableInPlace, externalColumn, externalLookUp, unifiedColumn };
     tables.push(table);
     for (const { externalIds, unifiedIds } of await groupRows(table, externalLookUp.conditionSql)) {

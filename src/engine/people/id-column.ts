@@ -8,7 +8,7 @@ import type { TableState } from '../../table/place-state.ts';
 import { rescueKey, type TableName, type TypedColumn } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { columnsNamed, isHash, type SuppressedPeople } from './people.ts';
+import { columnsNamed, looksHashed, type SuppressedPeople } from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
 
 /** A table of a place that has rows. */
@@ -22,12 +22,12 @@ export interface TableInPlace {
   readonly state: TableState;
 }
 
-type IdKind = 'external' | 'unified';
-
 /** An id that cells may hold, and the id of the query that it stands for. */
 interface SoughtId {
   readonly id: string;
   readonly queryId: string;
+  /** True for the hash of a unified id. An external id is plain, whatever it looks like. */
+  readonly isHashed: boolean;
 }
 
 /** What a look-up finds in a column. */
@@ -51,13 +51,12 @@ export class IdColumn {
   readonly cellListSql: string;
   readonly keys: ColumnKeys;
   readonly #table: TableInPlace;
-  readonly #kind: IdKind;
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (cell) of the different cells in all rows. */
   readonly #distinctCellsSql: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
-  constructor(table: TableInPlace, kind: IdKind, source: string | undefined, queryKey: HashKey | undefined) {
+  constructor(table: TableInPlace, source: string | undefined, queryKey: HashKey | undefined) {
     const { relation, state } = table;
     const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
@@ -68,7 +67,6 @@ export class IdColumn {
     this.cellListSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
     this.keys = new ColumnKeys(columns[0]?.source ?? '', state, queryKey);
     this.#table = table;
-    this.#kind = kind;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
     this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellListSql}) AS cell FROM ${relation})`;
@@ -80,9 +78,8 @@ export class IdColumn {
    */
   async lookUp(soughtIds: readonly SoughtId[], suppressedIds: readonly string[] = []): Promise<LookUp> {
     const { placeName, engine } = this.#table;
-    // An external id is plain, whatever it looks like.
-    const isHashed = ({ id }: SoughtId) => this.#kind === 'unified' && isHash(id);
-    const [hasHashedIds, hasPlainIds] = [soughtIds.some(isHashed), !soughtIds.every(isHashed)];
+    const hasHashedIds = soughtIds.some(({ isHashed }) => isHashed);
+    const hasPlainIds = soughtIds.some(({ isHashed }) => !isHashed);
     if (hasPlainIds) this.keys.checkKey(placeName);
     const warnings = this.keys.missedRowsWarnings(placeName, { hasPlainIds, hasHashedIds });
     const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
@@ -110,7 +107,7 @@ export class IdColumn {
     const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];
     const hashedSqls = matchingKey === undefined ? [] : plainSqls.map((plainSql) => hmacSql(plainSql));
     // A hash of other rows, or of another place, names the plain cell that has the same hash.
-    const plainCellKey = hasPlainRows && ids.some(({ id }) => isHash(id)) ? queryKey : undefined;
+    const plainCellKey = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? queryKey : undefined;
     const plainCellsSql = `
       UNION
       SELECT query_id, cell

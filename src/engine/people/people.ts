@@ -95,8 +95,8 @@ export const columnsNamed = ({ columns }: TableState, name: string | undefined):
   name === undefined ? [] : typedColumns(columns).filter(({ source }) => nfc(source) === nfc(name));
 
 /** True for a text that may be a hash of a value. */
-export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
+export const looksHashed = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
 
 /** An id that is equal for a unified id and its hash, so that both count as one person. */
 export const personIdOf = (unifiedId: string, hashKey: HashKey | undefined): string =>
-  hashKey === undefined || isHash(unifiedId) ? unifiedId : hashKey.hashOf(unifiedId);
+  hashKey === undefined || looksHashed(unifiedId) ? unifiedId : hashKey.hashOf(unifiedId);
