@@ -1,4 +1,4 @@
-// Who may read and change files: owners, modes, and whether this user can write a file.
+// Who may read and change files: owners, modes, whether this user can write a file, and the umask of the process.
 
 import { randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, lchownSync, rmSync, statSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
-// This folder: where tables of files are stored. This file is the contract, `open.ts` opens the storage of an address.
-// `disk.ts` is a folder of a disk, `s3.ts` a bucket. `s3-client.ts` makes its client, and `s3-failures.ts` says what an
-// error of it means. `s3-upload.ts` sends a file, and `s3-erase.ts` removes objects with their earlier versions.
-// `concurrently.ts` bounds the requests that are under way.
+// This folder: where tables of files are stored. This file is the contract. `open.ts` opens the storage of an address, and
+// tries whether it creates an object only once. `disk.ts` is a folder of a disk, `s3.ts` a bucket. `s3-client.ts` makes
+// its client, and `s3-failures.ts` says what an error of it means. `s3-upload.ts` sends a file, and `s3-erase.ts` removes
+// objects with their earlier versions. `concurrently.ts` bounds the requests that are under way.
 
 /** What a listing says of an object. */
 export interface StoredObject {
