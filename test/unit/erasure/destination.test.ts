@@ -156,6 +156,13 @@ describe('a sync', () => {
     ]);
   });
 
+  it('counts in the state of a stream the rows of that stream alone', async () => {
+    const catalog = { streams: [people(), people({}, { name: 'others' })].flatMap(({ streams }) => streams) };
+    const rows = [record('a'), record('b', {}, 'others'), record('c', {}, 'others'), state(1)];
+    const output = await setup.write(rows, {}, catalog);
+    expect([output.code, statsOf(output)]).toEqual([0, [{ recordCount: 1, rejectedRecordCount: 0 }]]);
+  });
+
   it.each(['nonsense', record('a', {}, 'strangers')])(
     'is given up before any deletion for the line %s',
     async (line) => {
