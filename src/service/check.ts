@@ -116,11 +116,10 @@ function verdictOn(
   quotaReport: QuotaReport,
   now: number,
 ): CheckVerdict {
-  const verdict = (kind: CheckVerdict['kind'], message: string) => {
-    return { kind, code: noData?.code ?? 'ok', message, quotaReport };
-  };
+  const code = noData?.code ?? 'ok';
+  const verdict = (kind: CheckVerdict['kind'], message: string) => ({ kind, code, message, quotaReport });
   if (noData === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
-  const { kind, code, clause } = noData;
+  const { kind, clause } = noData;
   if (code === NOT_FOUND_CODE || code === HTML_PAGE_CODE) return verdict('config', `${clause}: is base_url right?`);
   switch (kind) {
     case 'empty':
