@@ -119,9 +119,9 @@ async function sendDays(
     for await (const dayFile of dayFiles) {
       const { download, rescuedCells } = dayFile;
       let rows = 0;
-      for await (const batch of recordBatches(dayFile)) {
-        await stream.write(batch.messages);
-        rows += batch.rows;
+      for await (const { rows: batchRows, messages } of recordBatches(dayFile)) {
+        await stream.write(messages);
+        rows += batchRows;
       }
       const { day } = download.receipt;
       const columnsAdded = daysTaken === 0 ? columns.map(({ name }) => name) : [];
