@@ -37,7 +37,7 @@ function common(id: string | undefined, name: string): string {
 
 export const quoted = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-/** Rows of 46 columns; one cell holds pasted rows across the end of a block of eight megabytes. */
+/** Rows of 46 columns; one cell holds pasted rows across the end of a reader's buffer. */
 export function pastedRows(): string {
   const names = Array.from({ length: 40 }, (_, i) => `c${String(i).padStart(2, '0')}`);
   const cells = (i: number): Cells => Object.fromEntries(names.map((name, k) => [name, `v${k}_${i % 97}`]));
@@ -47,9 +47,9 @@ export function pastedRows(): string {
   const lineOf = (id: string, i: number) => (lines[i % 97] ?? '').replaceAll('ID', id);
   const block = Array.from({ length: 4_000 }, (_, i) => lineOf(`p${i}`, i)).join('\n');
   const all = [header];
-  for (let bytes = 0, i = 0; bytes < 20e6; i++) {
+  for (let bytes = 0, i = 0; bytes < 12e6; i++) {
     let line = lineOf(`i${i}`, i);
-    if (bytes < 7.7e6 && bytes + line.length + 1 >= 7.7e6) line = line.replace(/,v5_\d+,/, `,"${block}",`);
+    if (bytes < 3.5e6 && bytes + line.length + 1 >= 3.5e6) line = line.replace(/,v5_\d+,/, `,"${block}",`);
     all.push(line);
     bytes += line.length + 1;
   }
