@@ -88,10 +88,10 @@ export async function findListedPeople(
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles: mapping === undefined };
-  const inPlaces = await searchPlaces(query, settings);
+  const placeSearch = await searchPlaces(query, settings);
 
   // 3. The profiles of the service.
-  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((id) => personIdOf(id, hashKey)));
+  const peopleInRows = new Set([...placeSearch.unifiedIdsById.values()].flat().map((id) => personIdOf(id, hashKey)));
   const { profiles, whyNoProfiles } =
     profileService === undefined || ids.size === 0
       ? {}
@@ -101,9 +101,9 @@ export async function findListedPeople(
   const usedWays = [
     ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
     ...(profiles === undefined ? [] : ['the profiles of the service']),
-    ...inPlaces.usedWays,
+    ...placeSearch.usedWays,
   ];
-  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
+  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, placeSearch.unifiedIdsById);
   const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id) && !isErased(id));
   if (usedWays.length === 0 && missedIds.length > 0) {
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
@@ -111,7 +111,7 @@ export async function findListedPeople(
   }
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
   const similarIdById = new Map(profiles?.similarIdById);
-  for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
+  for (const [id, similarId] of placeSearch.similarIdPairs) keepNearest(similarIdById, id, similarId);
   return {
     query: { ...query, unifiedIdsById },
     missedIds,
@@ -122,7 +122,7 @@ export async function findListedPeople(
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles}${otherWaysText}`]),
       ...spellingWarnings(listedIds, 'the df_unified_id in the mapping', (id) => unifiedIdsInMapping?.get(id) ?? []),
-      ...inPlaces.warnings,
+      ...placeSearch.warnings,
       ...missedSentences(missedIds, similarIdById),
     ],
   };
@@ -145,7 +145,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
   return {
     unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
-    similarIds: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
+    similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
       ...(placesWithoutColumn.length < peopleInPlaces.length ? [`the column ${byColumn}`] : []),

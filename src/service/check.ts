@@ -46,7 +46,7 @@ export async function checkService(
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
-      return answer.kind === 'data' ? noDataInBody(answer.bytes, host) : answer;
+      return answer.kind === 'data' ? noDataOfBody(answer.bytes, host) : answer;
     });
   logger.info('check.cost', COST);
   let noData: NoData | undefined;
@@ -92,7 +92,7 @@ function mayBeDueToEvent(noData: NoData | undefined): boolean {
 }
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */
-async function noDataInBody(bytes: ExportBody['bytes'], host: string): Promise<NoData | undefined> {
+async function noDataOfBody(bytes: ExportBody['bytes'], host: string): Promise<NoData | undefined> {
   const notAnExport = (code: string, why: string): NoData => ({
     kind: 'config',
     code,

@@ -99,7 +99,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#noDataFor(error), error);
+      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#noDataOf(error), error);
       const { needsUser, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
       throw new InterruptedExport({ kind: needsUser ? 'config' : 'retry', code, clause }, error);
     }
@@ -121,7 +121,7 @@ export class ExportClient implements ExportService {
       // What came before a failure may name its reason.
       start = await firstBytes(bytes, { keepsPart: true });
     } catch (error) {
-      return this.#noDataFor(error);
+      return this.#noDataOf(error);
     }
     const { exportToken, baseUrl } = this.#options;
     const { status, headers } = answer;
@@ -141,11 +141,11 @@ export class ExportClient implements ExportService {
       yield* bytes;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedExport(this.#noDataFor(error), error);
+      throw new InterruptedExport(this.#noDataOf(error), error);
     }
   }
 
-  #noDataFor(error: unknown): NoData {
+  #noDataOf(error: unknown): NoData {
     const { fault, clause } = bodyProblem(error, this.#transport.host);
     return { kind: KIND_OF_FAULT[fault], code: fault, clause };
   }
