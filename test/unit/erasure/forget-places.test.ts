@@ -254,6 +254,14 @@ describe('a plan', () => {
     expect(requestedIds()).toEqual([]);
     await planOf(...base, '--execute', '--confirm', hash);
     expect((await planOf(...base)).hash).toBe(hash);
+    const suppressed = ['--suppressed', ...only(DUCKDB)];
+    expect((await planOf(...suppressed, '--new-list')).hash).not.toBe((await planOf(...suppressed)).hash);
+  });
+
+  it('of an empty list deletes nobody, and looks into no place', async () => {
+    await load(ROWS, DUCKDB);
+    const { exit, warnings } = await planOf('--file', writeList('ids.txt', '\n'), ...only(DUCKDB));
+    expect([exit, warnings]).toEqual([0, ['The list is empty: nobody is deleted.']]);
   });
 
   it('counts each person with other IDs once, over all places', async () => {
