@@ -72,6 +72,12 @@ describe('a Parquet folder', () => {
     expect(filesBelow(place.place).every((path) => (statSync(path).mode & 0o777) === 0o600)).toBe(true);
   });
 
+  it('has no file of a day whose rows all lie under the day after', async () => {
+    for (const day of [D2, D1]) await place.load([[place.shared(day, [{ id: 'a' }])]]);
+    expect([existsSync(fileOf(D1)), await place.keys()]).toEqual([false, [`${D2} a`]]);
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
   it('loses what a killed run left of its state', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     writeFileSync(join(place.place, '._dfinery.json.0123456789ab.tmp'), '{');
