@@ -61,7 +61,7 @@ describe('complete bodies', () => {
   it.each(Object.entries(cases))('%s', async (_name, { steps, text = CSV }) => {
     const { answer, quota } = await ask(steps);
     expect(answer).toEqual({ kind: 'data', text });
-    expect(quota).toMatchObject({ entered: 1, released: 1 });
+    expect(quota).toMatchObject({ entered: 1, released: 1, answers: [{ kind: 'data' }] });
   });
 
   it.each([
