@@ -51,11 +51,10 @@ export const newParser = () =>
 /** Tells yargs the options of a command, with their text in the help. */
 export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
   for (const [key, { wordCount, heading = 'Options', short, description: describe }] of Object.entries(table)) {
-    // With a number of words, a `-` alone is a word, and no option.
-    const nargs = wordCount === 0 ? {} : { nargs: wordCount };
     const alias = short === undefined ? {} : { alias: short };
     const type = wordCount === 0 ? 'boolean' : 'string';
-    parser.option(kebabCase(key), { type, describe, group: `${heading}:`, ...nargs, ...alias });
+    // With the number of words, a `-` alone is a word, and `--dry-run=1` is refused. It would count as false.
+    parser.option(kebabCase(key), { type, describe, group: `${heading}:`, nargs: wordCount, ...alias });
   }
   return parser;
 }
@@ -115,10 +114,10 @@ async function splitWords(argv: readonly string[], table: OptionTable) {
     const { _: positional, $0: _, ...options } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
     return { table, options, words: positional.map(String), problem: undefined };
   } catch (error) {
-    // yargs tells the name of the option after which words are missing.
+    // yargs tells the name of the option with too few words, or of the flag with one.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
     const options: Record<string, unknown> = { json: argv.includes('--json') };
-    return { table, options, words: [], problem: missingWordError(error.message.replace(/^.*: /, ''), table) };
+    return { table, options, words: [], problem: wordCountError(error.message.replace(/^.*: /, ''), table) };
   }
 }
 
@@ -131,12 +130,13 @@ function argumentsOf({ targets, arguments: otherArguments = {} }: Command, words
   return Object.entries(table).map(([key, option], i) => ({ key, option, name: key.toUpperCase(), raw: words[i] }));
 }
 
-function missingWordError(writtenName: string, table: OptionTable): UserError {
+function wordCountError(writtenName: string, table: OptionTable): UserError {
   const entry = Object.entries(table).find(
-    ([key, { short }]) => kebabCase(key) === writtenName || short === writtenName,
+    ([key, { short }]) => kebabCase(key) === kebabCase(writtenName) || short === writtenName,
   );
   const [key, option] = entry ?? [writtenName];
-  return configError(`${optionName(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
+  const problems = { 0: 'takes no word', 1: 'is empty', 2: 'takes two words: TARGET PLACE' };
+  return configError(`${optionName(key)} ${problems[option?.wordCount ?? 1]}.`);
 }
 
 /** The value of an option, of which yargs gives `raw`. Throws a UserError for one that is given in a wrong way. */
@@ -147,8 +147,7 @@ function readOption(option: Option<unknown>, name: string, raw: unknown): unknow
   if (isExternalId !== true && words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
-  // Of a flag that is given twice the last one counts.
-  return option.read(wordCount === 0 ? words.slice(-1) : words, name);
+  return option.read(words, name);
 }
 
 /** The failure of the first option that the table does not have, with the one that was probably meant. */

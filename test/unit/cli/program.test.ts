@@ -40,6 +40,8 @@ describe('the command line', () => {
     ['forget --id', '--id is empty.'],
     ['forget --id app://t0ken@x --confirm y', '--execute and --confirm HASH go together'],
     ['report duckdb x -o', '--output is empty.'],
+    ['sync duckdb x --dry-run=1', '--dry-run takes no word.'],
+    ['forget --id t0ken --purgeOnly=yes', '--purge-only takes no word.'],
     ['person --id x --in duckdb', '--in takes two words: TARGET PLACE.'],
     ['person --in duckbd t0ken --by-column y --id x', 'there is no target "duckbd": did you mean duckdb?'],
     ['plan --from 2026-02-30', '--from is not usable: wanted a day of the calendar as yyyy-MM-dd.'],
