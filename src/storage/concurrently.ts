@@ -1,8 +1,8 @@
 import pLimit from 'p-limit';
 
 /**
- * Runs work on all items, on at most `limit` of them at the same time. Once it has failed for one, it begins no other,
- * and throws when nothing is under way any more.
+ * Runs work on all items, on at most `limit` of them at the same time. After a failure it drops what has not begun, and
+ * throws when nothing is under way any more.
  */
 export async function mapConcurrently<T, R>(
   items: readonly T[],

@@ -2,6 +2,7 @@ import type {
   ListMultipartUploadsCommandOutput,
   ListObjectVersionsCommandOutput,
   ObjectIdentifier,
+  ObjectVersion,
 } from '@aws-sdk/client-s3';
 import { configError } from '../base/errors.ts';
 import { mapConcurrently } from './concurrently.ts';
@@ -29,32 +30,36 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
 /** Removes earlier versions and delete markers below a prefix, and of the objects to erase the latest version, too. */
 export async function eraseVersions(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
   const { client, bucket, sendOptions } = access;
-  const list = (after?: ListObjectVersionsCommandOutput) => {
-    const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
-    const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, sendOptions);
+  const listPage = (after?: ListObjectVersionsCommandOutput) => {
+    const marker = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
+    const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...marker }, sendOptions);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketVersions'));
   };
-  const versions: ObjectIdentifier[] = [];
-  for (const { Versions = [], DeleteMarkers = [] } of await allPages(access, list)) {
-    // Every marker goes, also if its date would keep an object: a marker has the date of the removal.
-    const markers = DeleteMarkers.map((marker) => ({ ...marker, IsLatest: false }));
-    for (const { Key, VersionId, IsLatest, LastModified } of [...Versions, ...markers]) {
-      if (Key?.startsWith(prefix) !== true || VersionId === undefined) continue;
-      if (IsLatest !== true || shouldErase(storedObject(access, Key, LastModified))) versions.push({ Key, VersionId });
-    }
-  }
-  await deleteObjects(access, versions);
+  const pages = await allPages(access, listPage);
+  const versions = pages.flatMap(({ Versions = [] }) => Versions);
+  // Every marker goes, also if its date would keep an object: a marker has the date of the removal.
+  const markers = pages.flatMap(({ DeleteMarkers = [] }) =>
+    DeleteMarkers.map((marker) => ({ ...marker, IsLatest: false })),
+  );
+  const toErase = (items: readonly ObjectVersion[]) =>
+    items.flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
+      if (Key?.startsWith(prefix) !== true || VersionId === undefined) return [];
+      return IsLatest !== true || shouldErase(storedObject(access, Key, LastModified)) ? [{ Key, VersionId }] : [];
+    });
+  await deleteObjects(access, toErase(versions));
+  // An object would appear again if its marker went before its versions.
+  await deleteObjects(access, toErase(markers));
 }
 
 /** Aborts the unfinished uploads of the objects to erase below a prefix. */
 export async function abortUploads(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
   const { client, bucket, sendOptions } = access;
-  const list = (after?: ListMultipartUploadsCommandOutput) => {
-    const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
-    const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, sendOptions);
+  const listPage = (after?: ListMultipartUploadsCommandOutput) => {
+    const marker = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
+    const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...marker }, sendOptions);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketMultipartUploads'));
   };
-  const uploads = (await allPages(access, list)).flatMap(({ Uploads = [] }) => Uploads);
+  const uploads = (await allPages(access, listPage)).flatMap(({ Uploads = [] }) => Uploads);
   for (const { Key, UploadId, Initiated } of uploads) {
     if (Key?.startsWith(prefix) !== true || !shouldErase(storedObject(access, Key, Initiated))) continue;
     await abortUpload(access, Key, UploadId);
@@ -79,20 +84,20 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
 }
 
 /**
- * The pages of a listing; none if `list` gives undefined. Not one by one: a store may continue from an item only while
+ * The pages of a listing; none if `listPage` gives undefined. Not one by one: a store may continue from an item only while
  * that exists, and the caller removes the items.
  */
 async function allPages<P extends ListObjectVersionsCommandOutput | ListMultipartUploadsCommandOutput>(
   { address }: BucketAccess,
-  list: (after?: P) => Promise<P | undefined>,
+  listPage: (after?: P) => Promise<P | undefined>,
 ): Promise<P[]> {
   const pages: P[] = [];
-  for (let page = await list(); page !== undefined; ) {
+  for (let page = await listPage(); page !== undefined; ) {
     pages.push(page);
     if (page.IsTruncated === true && !page.NextKeyMarker) {
       throw configError(`${address} gives half a list, without a marker of the next page: use another store.`);
     }
-    page = page.IsTruncated === true ? await list(page) : undefined;
+    page = page.IsTruncated === true ? await listPage(page) : undefined;
   }
   return pages;
 }

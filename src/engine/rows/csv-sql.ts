@@ -36,6 +36,7 @@ export interface ColumnReading {
  *     long     5, x      VARCHAR      CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END    NOT (… IS NOT NULL)
  *     string   5         BIGINT       CAST(c0 AS VARCHAR)
  *     string   5, null   VARCHAR      CASE WHEN c0 = 'null' THEN 'null' ELSE … END
+ *     long     null      VARCHAR                                                     (absent: no cell has a value)
  */
 export function readingOf(
   type: ColumnType | null,

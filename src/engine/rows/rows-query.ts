@@ -47,7 +47,7 @@ interface FileOfDay extends CheckedFile {
 
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
-/** Equal for files that one query can read: of one header, whose texts and `null`s are read in one way. */
+/** Equal for files that one query can read: of one header, whose texts and `null`s are read alike. Other types always are. */
 function readingKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const readings = textColumns.map((column) => {
@@ -88,9 +88,9 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
   });
   const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
-    event_date: perDaySql(files, ({ day }) => dateSql(day)),
+    event_date: perFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(readColumns),
-    _loaded_at: perDaySql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
+    _loaded_at: perFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
   const filledColumns = readColumns.filter(({ valueSql }) => valueSql !== undefined);
   const select = [
@@ -129,8 +129,8 @@ function keySql(header: CheckedFile['columns'], idIndex: number): string {
   return idIndex < 0 ? hashSql : `coalesce(${readerColumn(idIndex)}, ${hashSql})`;
 }
 
-/** SQL of a value that all rows of a day share. */
-function perDaySql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
+/** SQL of a value that all rows of a file share. */
+function perFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
   if (files.length === 1) return sqlOf(files[0].receipt);
   const cases = files.map(({ path, receipt }) => `WHEN ${literal(path)} THEN ${sqlOf(receipt)}`);
   return `CASE ${PATH_COLUMN} ${cases.join(' ')} END`;

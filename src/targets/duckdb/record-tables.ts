@@ -139,7 +139,8 @@ export async function replaceRecords<T extends object>(
   const storedRowIds = new Map((await readRowsWithIds(engine, table)).map((row) => [textOf(row), row.rowid]));
   const texts = new Set(records.map(textOf));
   const removedRowIds = [...storedRowIds].flatMap(([text, rowid]) => (texts.has(text) ? [] : [rowid]));
-  if (removedRowIds.length > 0) await engine.run(`DELETE FROM ${table.name} WHERE rowid IN (${removedRowIds})`);
+  if (removedRowIds.length > 0)
+    await engine.run(`DELETE FROM ${table.name} WHERE rowid IN (${removedRowIds.join(', ')})`);
   const addedRecords = records.filter((record) => !storedRowIds.has(textOf(record)));
   await addRecords(engine, table, addedRecords);
 }
