@@ -26,6 +26,8 @@ export class DayResults {
   readonly #unprovenDays: UnprovenDay[] = [];
   /** Days that are no longer exported and that nobody wanted before. */
   readonly #unwantedDays: Day[] = [];
+  /** Days that are no longer exported, and of which no warning tells yet. */
+  #untoldDays: Day[] = [];
   readonly #failures: UserError[] = [];
   /** Why a day that is not over was not loaded. */
   #openError: UserError | undefined;
@@ -48,6 +50,8 @@ export class DayResults {
 
   #addDownloaded(receipt: Receipt): void {
     const { day, rows, to_date, is_over, requested_at } = receipt;
+    // The state gets them with this day.
+    this.#warnOfGoneDays('');
     if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(receipt, this.receipts.get(day));
     this.#loadedReceipts.push(receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
@@ -75,6 +79,21 @@ export class DayResults {
     const isGap = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
     if (isGap || mode === 'named') this.gaps.push(day);
     else this.#unwantedDays.push(day);
+    this.#untoldDays.push(day);
+  }
+
+  #warnOfGoneDays(when: string): void {
+    const { logger } = this.#deps;
+    const isUntold = (day: Day) => this.#untoldDays.includes(day);
+    const unwantedDays = this.#unwantedDays.filter(isUntold);
+    const gaps = this.#failsAtGap ? [] : this.gaps.filter(isUntold);
+    this.#untoldDays = [];
+    if (unwantedDays.length > 0) {
+      const message = `The service no longer exports ${formatDays(unwantedDays)}: reading goes on after that.`;
+      logger.warn('plan.shortened', message);
+    }
+    if (gaps.length > 0)
+      logger.warn('day.gap', `The service no longer exports ${formatDays(gaps)}: recorded as a gap${when}.`);
   }
 
   #addFailed({ day, error, isOver }: FailedDay): void {
@@ -137,14 +156,7 @@ export class DayResults {
     }
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
-    if (this.#unwantedDays.length > 0) {
-      const message = `The service no longer exports ${formatDays(this.#unwantedDays)}: reading goes on after that.`;
-      logger.warn('plan.shortened', message);
-    }
-    if (this.gaps.length > 0 && !this.#failsAtGap) {
-      const when = hasLoaded ? '' : ' with the next day that is loaded';
-      logger.warn('day.gap', `The service no longer exports ${formatDays(this.gaps)}: recorded as a gap${when}.`);
-    }
+    this.#warnOfGoneDays(' with the next day that is loaded');
     const error = this.failure ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openError);
     this.logFailures(error);
     if (error !== undefined) throw error;

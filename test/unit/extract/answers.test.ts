@@ -557,6 +557,16 @@ describe('days that are no longer exported', () => {
     expect(message).toContain('recorded as a gap with the next day that is loaded');
   });
 
+  it('are named under on_gap warn also by a run that gives up behind them', async () => {
+    const settings = await late({ onGap: 'warn' });
+    fixture.serve({ fault: ({ from }) => (from > '2026-02-10' ? refusal(503) : undefined) });
+    await fixture.failure(settings);
+    expect(fixture.target.state?.gaps).toHaveLength(10);
+    expect(fixture.events('day.gap')).toMatchObject([
+      { message: expect.stringMatching(/01-20 to 2026-01-29: recorded as a gap\.$/) },
+    ]);
+  });
+
   it('decide the exit code also of a run that gives up, since three other days failed', async () => {
     const settings = await late({});
     fixture.serve({ fault: ({ from }) => (from > '2026-02-10' ? refusal(503) : undefined) });
