@@ -106,7 +106,7 @@ const defaultPlaces = ({ target, place }: JsonObject) =>
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-/** The keys of hashes. They are missing only beside what they hash, so that their fields may stay undefined. */
+/** The keys of hashes. One is missing only beside a setting that needs it; any other configuration does without it. */
 const HASHING_KEYS = ['hash_key', 'suppression_key'] as const;
 /** What a plan needs, and what an export needs. */
 export const PLAN_KEYS = ['service_id', ...HASHING_KEYS] as const;

@@ -40,7 +40,7 @@ export interface ErasurePlan {
   readonly purgePlan: PurgePlan | undefined;
   readonly idsToRequest: readonly ListedId[];
   /** Whom the ledger knows as deleted. */
-  readonly idsDoneBefore: ReadonlySet<ListedId>;
+  readonly idsDoneBefore: readonly ListedId[];
   readonly isPurgeOnly: boolean;
   /** How the erasure breaks a guard, as a sentence. */
   readonly guardProblem: string | undefined;
@@ -61,8 +61,9 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
   const requestableIds = deleter === undefined ? [] : listedIds;
-  const idsDoneBefore = new Set(requestsAgain ? [] : requestableIds.filter((listed) => isDoneBefore(listed, ledger)));
-  const idsToRequest = requestableIds.filter((listed) => !idsDoneBefore.has(listed));
+  const isToRequest = (listed: ListedId) => requestsAgain === true || !isDoneBefore(listed, ledger);
+  const idsToRequest = requestableIds.filter(isToRequest);
+  const idsDoneBefore = requestableIds.filter((listed) => !isToRequest(listed));
   const purgePlan =
     purgeSettings === undefined || (ids.length === 0 && !isSuppressedOnly)
       ? undefined
@@ -96,20 +97,20 @@ function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
 }
 
 /** Whom the ledger knows as deleted, or that there is no ledger. */
-function memorySentence(idsDoneBefore: ReadonlySet<ListedId>, ledger: Ledger, options: ErasureOptions) {
+function memorySentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
   const { settings, requestsAgain } = options;
   if (!ledger.isKept)
     return 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.';
-  if (idsDoneBefore.size === 0) return undefined;
+  if (idsDoneBefore.length === 0) return undefined;
   const field = settings.requestedAtField;
   const ways = [
     requestsAgain === undefined ? [] : 'give forget --again',
     field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`,
   ].flat();
-  const answers = [...idsDoneBefore].flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
+  const answers = idsDoneBefore.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
   const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
   return (
-    `${formatCount(idsDoneBefore.size, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
+    `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
     `again. To request them, ${ways.join(', or ')}.`
   );
 }
@@ -129,7 +130,9 @@ function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
 function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined): string {
   const { settings, list, deleter, purgeSettings, requestsAgain = false } = options;
-  const pairs = [...(purgePlan?.listedPeople.unifiedIdsInMapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
+  const mappedIds = [...(purgePlan?.listedPeople.unifiedIdsInMapping ?? [])].map(([id, unifiedIds]) =>
+    JSON.stringify([id, [...unifiedIds].sort()]),
+  );
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
@@ -138,7 +141,7 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
       purgeSettings.places.map(({ name }) => name).sort(),
       purgeSettings.profileService !== undefined,
       purgeSettings.byColumn ?? null,
-      pairs,
+      mappedIds.sort(),
     ],
     purgeSettings && [purgeSettings.beginsNewList, purgeSettings.maxPeople ?? null, purgeSettings.allowsShared],
   ]);

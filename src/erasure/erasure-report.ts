@@ -23,7 +23,7 @@ export function reportOf(
     mode: isPlan ? 'plan' : 'executed',
     run: isPlan ? null : ledger.runId,
     ...list.counts,
-    done_before: plan.idsDoneBefore.size,
+    done_before: plan.idsDoneBefore.length,
     to_request: idsToRequest.length,
     guard: plan.guardProblem ?? null,
     purge_only: plan.isPurgeOnly,

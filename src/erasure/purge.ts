@@ -8,7 +8,7 @@ import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, PurgeResult } from '../targets/contract.ts';
 import { standingAnswer } from './ledger/history.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { LedgerContent, ServiceAddress } from './ledger/lines.ts';
+import type { LineContent, ServiceAddress } from './ledger/lines.ts';
 import { type ListedId, MAX_IN_RECORD } from './list/id-list.ts';
 import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettings } from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
@@ -250,7 +250,7 @@ function confirmedIdsToRequest({ idsToRequest, ledger }: Pick<PurgePlan, 'idsToR
 }
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LedgerContent[] {
+function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LineContent[] {
   const { listedIds, ledger } = plan;
   const idsAskedAgain = confirmedIdsToRequest(plan);
   const linesOfIds = listedIds.map(({ id }) => {

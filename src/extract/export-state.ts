@@ -6,7 +6,7 @@ import { problemText } from '../base/validator.ts';
 import { lastDayBegunAnywhere } from './calendar.ts';
 import type { ReceiptSummary, ReceiptsByDay } from './checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
-import { emptyOrImplausibleDays } from './plausibility.ts';
+import { daysToReadAgain } from './plausibility.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
@@ -79,7 +79,7 @@ export function stateAfter(
     service: commitInfo.fingerprints.service,
     filters: commitInfo.fingerprints.filters,
     ...(hashed !== undefined && { hashed }),
-    read_again: emptyOrImplausibleDays(receipts, commitInfo),
+    read_again: daysToReadAgain(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesEnd !== undefined && { to_date_inclusive: includesEnd }),
     ...(lacksFinalNewline && { final_newline: false }),

@@ -1,5 +1,5 @@
 // This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
-// `download/` exports days until there is a checked answer to each. This file delivers them in batches.
+// `download/` exports days until the answer to each is final. This file delivers them in batches.
 // `day-results.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
 // service with what its answers have shown. `extract-deps.ts` says what goes in, `checked-day.ts` what comes out;
 // `export-settings.ts` says what is requested. `spool.ts` has the files on disk. `profile-snapshot.ts` loads user

@@ -41,7 +41,7 @@ function median(counts: readonly number[]): number {
 }
 
 /** The empty or implausible days that ended a week ago at most, in order. `appends`: only those without rows. */
-export function emptyOrImplausibleDays(
+export function daysToReadAgain(
   receipts: ReceiptsByDay,
   { now, appends = false }: { readonly now: number; readonly appends?: boolean },
 ): Day[] {

@@ -9,7 +9,7 @@ import { lastDayBegunAnywhere, lastDayOver, oldestExportedDay, todayIn } from '.
 import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
-import { emptyOrImplausibleDays } from './plausibility.ts';
+import { daysToReadAgain } from './plausibility.ts';
 
 export interface PlanInput {
   readonly settings: ExportSettings;
@@ -138,7 +138,8 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
 function refreshDays(basis: PlanBasis): ChosenDays {
   const { receipts, fingerprints, start, oldestDay, lastDay } = basis;
   const notes = startWarnings(basis);
-  const olderDays = [...receipts.keys()].filter((day) => day < oldestDay).sort();
+  const isPruned = (day: Day) => receipts.get(day)?.pruned === true;
+  const olderDays = [...receipts.keys()].filter((day) => day < oldestDay && !isPruned(day)).sort();
   const isOfOtherFilters = (day: Day) => hasOtherFilters(receipts.get(day), fingerprints.filters);
   for (const [isOther, staleDays] of groupBy(olderDays, isOfOtherFilters)) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
@@ -147,9 +148,7 @@ function refreshDays(basis: PlanBasis): ChosenDays {
   }
   // `--from` may have loaded days before the start, and earlier runs days after `end_date`.
   const storedDays = [...receipts.keys()].filter((day) => day >= oldestDay);
-  const days = union(daysOf(laterOf(start, oldestDay), lastDay), storedDays).filter(
-    (day) => receipts.get(day)?.pruned !== true,
-  );
+  const days = union(daysOf(laterOf(start, oldestDay), lastDay), storedDays).filter((day) => !isPruned(day));
   return { mode: 'refresh', days, notes };
 }
 
@@ -161,7 +160,7 @@ function syncDays(basis: PlanBasis): ChosenDays {
   const daysWithOtherFilters = [...receipts.keys()].filter(
     (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints.filters),
   );
-  const suspectDays = emptyOrImplausibleDays(receipts, { now, appends }).filter((day) => day >= start);
+  const suspectDays = daysToReadAgain(receipts, { now, appends }).filter((day) => day >= start);
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
   const notes = [...startWarnings(basis), ...readAgainNotes(readAgain, basis)];
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));

@@ -87,9 +87,9 @@ export class RecordEncoder {
     lines.reserve(this.#frameRoom + filledCells * CELL_ROOM + contentBytes * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
-    if (labels.key !== undefined) this.#writeKey(labels.key, rowIds);
+    if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
     for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
-    if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeKey(labels.logId, rowIds);
+    if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeId(labels.logId, rowIds);
     if (labels.position !== undefined && rowIds.positionEnd > rowIds.positionStart) {
       lines.append(labels.position);
       lines.end = copyBytes(rowIds.id.bytes, rowIds.positionStart, rowIds.positionEnd, lines.bytes, lines.end);
@@ -124,7 +124,7 @@ export class RecordEncoder {
   }
 
   /** Writes `,"_key":"…"`, with `#n` behind the id for the second and later rows that share it. */
-  #writeKey(label: Uint8Array, { id, occurrence }: RowIds): void {
+  #writeId(label: Uint8Array, { id, occurrence }: RowIds): void {
     const lines = this.#lines;
     lines.append(label);
     lines.end = writeString(id.bytes, id.start, id.end, lines.bytes, lines.end);

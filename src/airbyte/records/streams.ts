@@ -18,7 +18,7 @@ interface StreamDefinition {
   /** True for a column of the export that it has. */
   hasColumn(column: HeaderColumn): boolean;
   readonly primaryKey: string;
-  /** The properties that every row fills. */
+  /** The properties of the columns that every export has. */
   readonly filledProperties: readonly string[];
   /** The properties that are no column of the export, with their schemas. */
   readonly programProperties: Readonly<Record<string, object>>;

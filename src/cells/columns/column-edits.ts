@@ -29,7 +29,6 @@ export function editHeader(
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
   const editNameOf = ({ headerName, source }: HeaderColumn) => nfc(isEdited(nfc(headerName)) ? headerName : source);
   const columnsOfHeader = headerColumns(header);
-  // No other column becomes the event name by an edit: a configuration cannot drop it.
   const columns = columnsOfHeader.map((column): KeptColumn | undefined => {
     const editName = editNameOf(column);
     if (drop.has(editName)) return undefined;

@@ -9,7 +9,7 @@ const HASH_BYTES = 64;
 
 /**
  * Writes kept rows with LF ends, without dropped columns, and with hashes in place of hashed values. Rows that need no
- * change are a range of the input. It is copied only if another row does need one.
+ * change are a range of the input. It is copied only if a row between them is changed or left out.
  */
 export class RowWriter {
   /** Length of the longest row written, with its line end (bytes). */

@@ -89,6 +89,7 @@ export class CsvRow {
             if (c !== CR || bytes[i + 2] !== LF) return this.#fail('after_quote', i + 1);
           }
         } else {
+          // LF, CR, SPACE, QUOTE and COMMA follow each other in this order.
           while (c > COMMA) c = bytes[++i];
           while (c !== COMMA && c !== LF) {
             if (c <= QUOTE && c !== SPACE) {

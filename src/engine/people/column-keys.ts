@@ -50,14 +50,20 @@ export class ColumnKeys {
     );
   }
 
-  /** Warns of rows that a search for such ids misses, since their key is not that of the query. */
+  /**
+   * Warns of rows that a search for such ids misses, since their key is not that of the query. The first row counts:
+   *
+   *   ids                     rows of the column              warning
+   *   some known by a hash    some plain, no key is given     plain, and only its hash is known
+   *   all known by a hash     all hashed under one key        none: their hashes are equal
+   *   any                     some under another key          hashed under another key
+   */
   missedRowsWarnings(placeName: string, ids: { hasPlainIds: boolean; hasHashedIds: boolean }): string[] {
     const warning = (how: string) =>
       `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
     if (ids.hasHashedIds && this.hasPlainRows && this.queryKey === undefined)
       return [warning('plain, and only its hash is known')];
-    // Where all rows have hashes under one key, these are equal without it.
     if (!ids.hasPlainIds && !this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.checkValue);
     return hasOtherKeys ? [warning('hashed under another key')] : [];

@@ -87,7 +87,8 @@ export async function verifyLedger(ledger: LedgerFile, head = GENESIS, onLine: O
     onLine(line, number);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
-  const problems = [problem ?? (isHeadSeen ? [] : cutOff)].flat();
+  const headProblem = isHeadSeen ? undefined : cutOff;
+  const problems = [problem ?? headProblem].filter((text) => text !== undefined);
   return {
     v: 1,
     kind: 'ledger_verdict',

@@ -1,5 +1,5 @@
 import type { LedgerKeys } from './ledger-file.ts';
-import type { Decision, LedgerContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
+import type { Decision, LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface DecidingAnswer {
   readonly at: string;
@@ -29,11 +29,11 @@ export class IdHistory {
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   newestRequestedAt = Number.NEGATIVE_INFINITY;
   /** The request that no answer has decided; `sentAt` is null before it is sent. */
-  openRequest: { readonly sentAt: string | null } | undefined;
+  undecidedRequest: { readonly sentAt: string | null } | undefined;
 
   get state(): (typeof ID_STATES)[number] {
     const answer = standingAnswer(this);
-    if (this.openRequest !== undefined) return 'open';
+    if (this.undecidedRequest !== undefined) return 'open';
     if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
     if (this.purges.length > 0) return 'not_asked';
     return this.shown.length > 0 ? 'shown' : 'unknown';
@@ -88,7 +88,7 @@ export class LedgerHistory {
   }
 
   /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
-  noteConfirmation(content: LedgerContent): void {
+  noteConfirmation(content: LineContent): void {
     if (content.kind === 'after' && content.outcome === 'done') this.hasConfirmed = true;
   }
 
@@ -121,15 +121,15 @@ export class LedgerHistory {
         return;
       case 'purge':
         if (run.requests && (line.again || standingAnswer(history)?.outcome !== 'done'))
-          history.openRequest ??= { sentAt: null };
+          history.undecidedRequest ??= { sentAt: null };
         this.#beginPurge(history, line, number);
         return;
       case 'before':
-        history.openRequest = { sentAt: at };
+        history.undecidedRequest = { sentAt: at };
         return;
       case 'after':
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        history.openRequest = undefined;
+        history.undecidedRequest = undefined;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
         if (line.requested_at === undefined) return;
         history.newestRequestedAt = Math.max(history.newestRequestedAt, Date.parse(line.requested_at));

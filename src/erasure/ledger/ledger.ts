@@ -1,5 +1,5 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes `lines.ts`. `chain.ts` verifies that they follow each other. `ledger-file.ts` finds their file, and
+// `ledger.ts` writes the lines that `lines.ts` describes. `chain.ts` verifies that they follow each other. `ledger-file.ts` finds their file, and
 // derives its keys from that of `key-file.ts`. `history.ts` finds out what the lines say of some ids. `proof.ts` proves
 // it, and `proof-text.ts` says it in words.
 
@@ -18,7 +18,7 @@ import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
 import { ensureKey, keyForReading, randomKey } from './key-file.ts';
 import { keyedLedger, type LedgerKeys, ledgerKeysOf, ledgerPathIn } from './ledger-file.ts';
-import type { LedgerContent, LedgerLine, LineOf, ServiceAddress, SignedLine } from './lines.ts';
+import type { LedgerLine, LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;
@@ -97,12 +97,12 @@ export class Ledger {
   }
 
   /** Resolves when the line is on disk: only then may a request go out, or a place be changed. */
-  write(content: LedgerContent): Promise<void> {
+  write(content: LineContent): Promise<void> {
     return this.writeAll([content]);
   }
 
   /** The same for several lines, which follow each other. */
-  async writeAll(contents: readonly LedgerContent[]): Promise<void> {
+  async writeAll(contents: readonly LineContent[]): Promise<void> {
     for (const content of contents) this.history.noteConfirmation(content);
     const { ledgerDir: folder } = this.#settings;
     if (folder === undefined) return;

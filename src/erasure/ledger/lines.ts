@@ -1,7 +1,7 @@
 // The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
 /** The content of a line, without the fields that all lines have. */
-export type LedgerContent = Readonly<
+export type LineContent = Readonly<
   | {
       /** The first line of a run. */
       kind: 'open';
@@ -40,14 +40,14 @@ export type LedgerContent = Readonly<
   | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
 >;
 
-export type LedgerLine = LedgerContent & {
+export type LedgerLine = LineContent & {
   readonly v: 1;
   readonly run: string;
   readonly at: string;
   /** Tells a wrong key from an edited line. */
   readonly key_check: string;
 };
-export type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
+export type LineOf<K extends LineContent['kind']> = Extract<LedgerLine, { kind: K }>;
 /** Each line has the code (MAC) of the line before it (`prev`), and its own (`mac`), which covers both. */
 export type SignedLine = LedgerLine & { readonly prev: string; readonly mac: string };
 

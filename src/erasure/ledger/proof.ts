@@ -31,12 +31,12 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     other_addresses: [...history.otherAddresses],
     head,
     summary: summaryOf(list.counts, history, histories),
-    ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, purges, shown } }) => ({
+    ids: provedIds.map(({ id, row, idHistory: { state, undecidedRequest, answers, purges, shown } }) => ({
       /** HMAC of the id, as in the lines. */
       id: ledger.keys.ids.hashOf(id),
       row,
       state,
-      asked_at: openRequest?.sentAt ?? null,
+      asked_at: undecidedRequest?.sentAt ?? null,
       answers,
       removals: purges.map(({ run: _, ...purge }) => purge),
       shown,

@@ -80,12 +80,12 @@ async function* readJsonLines(input: Input, columns: readonly string[]): RowCell
   let isFirst = true;
   for await (const [row, text] of textLines(input)) {
     const members = parseJsonOfKind(isObject, text);
-    const refusal = (problem: string) => configError(`${input.name}, line ${row}: ${problem}. Nothing was done.`);
-    if (members === undefined) throw refusal('this is no JSON object');
+    const lineError = (problem: string) => configError(`${input.name}, line ${row}: ${problem}. Nothing was done.`);
+    if (members === undefined) throw lineError('this is no JSON object');
     const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
     if (isFirst && cells.includes(undefined)) {
       const memberNames = Object.keys(members).map((key) => JSON.stringify(key));
-      throw refusal(`there is no ${columns[cells.indexOf(undefined)]}, but ${memberNames.join(', ')}`);
+      throw lineError(`there is no ${columns[cells.indexOf(undefined)]}, but ${memberNames.join(', ')}`);
     }
     isFirst = false;
     yield [row, cells];

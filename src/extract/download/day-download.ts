@@ -100,8 +100,8 @@ export class DayDownloader {
    *
    *   answer                     a day that is over                       a day that is not over
    *   checked                    its rows                                 its rows
-   *   empty                      no rows, if it comes twice and none are  left to the next run
-   *                              stored under the same filters; or failed
+   *   empty                      unproven, if it comes twice and no rows  left to the next run
+   *                              are stored under the same filters; or failed
    *   too_large                  its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   unsupported                failed: another download is the same     left to the next run

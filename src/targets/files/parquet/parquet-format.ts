@@ -83,6 +83,7 @@ async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVe
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
     if (change === undefined && !version.isLoaded) return { version, result };
+    // Without a change of its own, what a killed run left is committed.
     const committed = await commitToFolder(place, version, change ?? changeOfState(version.state), checkHeld);
     return { version: committed, result };
   });

@@ -50,12 +50,12 @@ export const readStateText = async (storage: DiskStorage): Promise<string | unde
  *
  *   the file                                                 is
  *   has its hash, and its receipt does not say "no row"      unchanged: it was copied at most
- *   has its hash                                             a leftover: a killed run was to remove it
- *   was written later, with columns that its table has       a leftover: a killed run wrote it
+ *   has its hash                                             adopted: a killed run was to remove it
+ *   was written later, with columns that its table has       adopted: a killed run wrote it last
  *   has profiles, and the state has no table of them         of another program
  *   is any other                                             damaged, older, or newer than a state put back
  *
- * The receipt of an unchanged file is in the state, that of a leftover in its own metadata. A run stores new columns
+ * The receipt of an unchanged file is in the state, that of an adopted file in its own metadata. A run stores new columns
  * before it writes files with them.
  */
 export async function readFolder({ engine, storage }: FolderPlace): Promise<FolderVersion> {
@@ -63,7 +63,7 @@ export async function readFolder({ engine, storage }: FolderPlace): Promise<Fold
   if (stateText === undefined) return EMPTY_FOLDER;
   const { state, listedFiles } = parseStateText(stateText, storage.fullPath(STATE_FILE));
   const files: FolderFile[] = [];
-  const leftovers: FileMetadata[] = [];
+  const adoptedFiles: FileMetadata[] = [];
   const damagedFiles: DamagedFolderFile[] = [];
   for (const { table, day, path } of await expectedFiles(storage, state)) {
     const localPath = storage.fullPath(path);
@@ -86,13 +86,13 @@ export async function readFolder({ engine, storage }: FolderPlace): Promise<Fold
       (hasSameHash || (metadata.writtenAt > writtenBefore && hasKnownColumns(metadata, state)));
     if (isLeftover) {
       const { receipt, writtenAt, columns } = metadata;
-      leftovers.push(metadata);
+      adoptedFiles.push(metadata);
       files.push({ table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns });
     }
     // Profiles without a day are of another program.
     else if (day !== undefined) damagedFiles.push({ table, day, path, listedFile, tableState: state[table] });
   }
-  const correction = correctedState(state, leftovers, { files, damagedFiles }, engine.clock.now());
+  const correction = correctedState(state, adoptedFiles, { files, damagedFiles }, engine.clock.now());
   const damageWarnings = damageWarningsOf(damagedFiles);
   return { ...correction, isLoaded: true, files, damagedFiles, damageWarnings, stateText };
 }
@@ -164,19 +164,21 @@ async function readMetadata(
   }
 }
 
-/** The state with the receipts of leftovers. Days without a file are pruned. */
+/** The state with the receipts of adopted files. Days without a file are pruned. */
 function correctedState(
   before: PlaceState,
-  leftovers: readonly FileMetadata[],
+  adoptedFiles: readonly FileMetadata[],
   { files, damagedFiles }: Pick<FolderVersion, 'files' | 'damagedFiles'>,
   now: number,
 ) {
-  const newReceipts = leftovers.flatMap(({ receipt, profilesState }) => (profilesState === undefined ? receipt : []));
+  const newReceipts = adoptedFiles.flatMap(({ receipt, profilesState }) =>
+    profilesState === undefined ? receipt : [],
+  );
   const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
   const eventFiles = [...files, ...damagedFiles].filter(({ table }) => table === EVENTS.name);
   const removedDays = findRemovedDays(receipts, new Set(eventFiles.map(({ day }) => day)));
   const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
-  const [profiles = before.user_profiles] = leftovers.flatMap(({ profilesState }) => profilesState ?? []);
+  const [profiles = before.user_profiles] = adoptedFiles.flatMap(({ profilesState }) => profilesState ?? []);
   // Profiles are no table without their file, unless they have no row.
   const hasProfiles =
     files.some(({ table }) => table === USER_PROFILES.name) || countStoredRows(profiles?.receipts.values() ?? []) === 0;
