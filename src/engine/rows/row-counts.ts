@@ -1,25 +1,29 @@
-// Counts of rows. `from` is SQL after FROM that gives rows of a table, or of a file with its columns.
+// Counts of rows. `relation` is SQL after FROM that gives rows of a table, or of a file with its columns.
 
 import type { Day } from '../../base/days.ts';
 import type { Engine } from '../session/engine.ts';
 
-/** Counts rows by day. `from` may end with a condition. `daySql`: SQL of the day of a row. */
-export async function countRowsByDay(engine: Engine, from: string, daySql = 'event_date'): Promise<Map<Day, number>> {
+/** Counts rows by day. `relationAndCondition` may end with WHERE and a condition. `daySql`: SQL of the day of a row. */
+export async function countRowsByDay(
+  engine: Engine,
+  relationAndCondition: string,
+  daySql = 'event_date',
+): Promise<Map<Day, number>> {
   const rows = await engine.rows(`
     SELECT CAST(${daySql} AS VARCHAR) AS day, count(*) AS n
-    FROM ${from}
+    FROM ${relationAndCondition}
     GROUP BY 1
     ORDER BY 1`);
   return new Map(rows.map(({ day, n }) => [String(day), Number(n)]));
 }
 
 /** Counts cells in `_rescued` by their key there, the `rescueKey` of their column. */
-export async function countRescuedByKey(engine: Engine, from: string): Promise<Map<string, number>> {
+export async function countRescuedByKey(engine: Engine, relation: string): Promise<Map<string, number>> {
   const rows = await engine.rows(`
     SELECT name, count(*) AS n
     FROM (
       SELECT unnest(json_keys(CAST(_rescued AS JSON))) AS name
-      FROM ${from}
+      FROM ${relation}
       WHERE _rescued IS NOT NULL
     )
     GROUP BY name

@@ -67,7 +67,7 @@ function queryOfGroups(fileGroups: readonly FileOfDay[][], plannedTable: Planned
 }
 
 /** A column of the table, and how the reader's column `expr` gives its cells. */
-interface ReadColumn extends ColumnReading {
+interface StoredColumnReading extends ColumnReading {
   readonly column: StoredColumn;
   readonly expr: string;
 }
@@ -78,7 +78,7 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
   const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.keptRows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
-  const readColumns = header.map(({ key, source }, index): ReadColumn => {
+  const readColumns = header.map(({ key, source }, index): StoredColumnReading => {
     const column = columnsByKey.get(key);
     if (column === undefined) throw new TypeError(`no plan of the column ${source}`);
     const expr = readerColumn(index);
@@ -137,7 +137,7 @@ function perFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => st
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
-function rescuedSql(readColumns: readonly ReadColumn[]): string {
+function rescuedSql(readColumns: readonly StoredColumnReading[]): string {
   const conditions = readColumns.flatMap(({ misfitSql }) => misfitSql ?? []);
   if (conditions.length === 0) return 'CAST(NULL AS VARCHAR)';
   const members = readColumns.flatMap(({ column, expr, misfitSql }) => {

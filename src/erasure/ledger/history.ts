@@ -10,7 +10,7 @@ export interface DecidingAnswer {
 
 /** The purge of a place: the rows of an id that a run counted right before, and by when they were removed. */
 interface PlacePurge extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
-  /** Null for a purge that is not finished: no line says so. */
+  /** As the proof names it. Null for a purge that is not finished: no line says so. */
   removed_at: string | null;
   readonly line: number;
 }

@@ -3,7 +3,7 @@
 /** The content of a line, without the fields that all lines have. */
 export type LineContent = Readonly<
   | {
-      /** The first line of a run. */
+      /** The first line of a run, which opens it. An id is `open` while its request is not decided: another thing. */
       kind: 'open';
       base_url: string;
       service_id: string;
