@@ -404,6 +404,20 @@ describe('what a purge erases in a bucket', () => {
     expect([...s3.uploads.keys()]).toEqual(['young']);
   });
 
+  it('shows no removed object again, whenever it is stopped', async () => {
+    s3.versions = [];
+    s3.pageSize = 2;
+    const seenAfter: boolean[] = [];
+    await using(async (storage) => {
+      for (const text of ['one', 'two', 'three']) await storage.write('events/gone', text);
+      await storage.remove(['events/gone']);
+      s3.onExecuted = () => seenAfter.push(s3.objects.has('lake/events/gone'));
+      await storage.erase('events', () => true);
+    });
+    expect(s3.versions).toEqual([]);
+    expect(seenAfter).not.toContain(true);
+  });
+
   it('is nothing beside the folder, also in a store whose lists ignore the prefix', async () => {
     s3.versions = [];
     await using(async (storage) => {
