@@ -32,9 +32,9 @@ export async function openStorage(
 /** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */
 export async function checkConditionalWrites(storage: Storage): Promise<void> {
   const path = `${PROBE_FOLDER}/${randomUUID()}`;
-  await storage.create(path, 'first');
+  const isCreated = await storage.create(path, 'first');
   const isCreatedAgain = await storage.create(path, 'second').finally(() => storage.remove([path]));
-  if (!isCreatedAgain) return;
+  if (isCreated && !isCreatedAgain) return;
   throw configError(
     `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
       'writers would overwrite each other. Use a store that does, or a folder on a disk.',

@@ -225,6 +225,8 @@ describe('a store of another vendor', () => {
     s3.isConditional = false;
     const check = () => using((storage) => checkConditionalWrites(storage));
     await expect(check()).rejects.toMatchObject(failure(2, 'If-None-Match'));
+    fail('PutObject', { status: 412, code: 'PreconditionFailed' });
+    await expect(check()).rejects.toMatchObject(failure(2, 'If-None-Match'));
     fail('PutObject', { status: 501, code: 'NotImplemented' });
     await expect(check()).rejects.toMatchObject(failure(2, '501 NotImplemented: as the test wants it'));
     // A key that may only read.
