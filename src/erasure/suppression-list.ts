@@ -201,7 +201,7 @@ export function refuseOlderList(place: string, knownLength: number | undefined, 
 const textIfThere = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
-/** The text without a last line that a crash has cut. A whole line that lacks its end, as an editor leaves it, gets one. */
+/** The text without a last line that a crash has cut. A whole line without an end, as an editor leaves it, gets one. */
 function wholeLines(text: string): string {
   // A purge begins such a file with the header.
   if (text.trim() === '') return '';

@@ -11,7 +11,7 @@ import type { Plan } from './which-days.ts';
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
 
-/** The results of the days of one plan, and what they come to: warnings, a failure, the next state of a place or stream. */
+/** The results of the days of one plan, and what follows: warnings, a failure, the next state of a place or stream. */
 export class DayResults {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, ReceiptSummary>;

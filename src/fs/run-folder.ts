@@ -76,7 +76,7 @@ export class RunFolder {
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
-/** Removes the folders that dead runs of this user left under a spool directory; they hold only copies. Returns the rest. */
+/** Removes the folders that dead runs of this user left under a root; they hold only copies. Returns the others. */
 export async function sweepRunFolders(root: string) {
   const liveFolders: string[] = [];
   // Those of dead runs that could not be removed.

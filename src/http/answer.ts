@@ -32,7 +32,7 @@ export class HttpAnswer {
     this.#stream.destroy();
   }
 
-  /** The bytes, decompressed. Throws what the network threw, `TimeLimitReached`, `BodyMismatch`, or the caller's reason. */
+  /** The bytes, decompressed. Throws the network's error, `TimeLimitReached`, `BodyMismatch`, or the caller's reason. */
   async *bytes(waitLimit?: WaitLimit): ByteStream {
     yield* decompress(this.#receivedBytes(waitLimit), this.headers);
   }
@@ -70,9 +70,9 @@ export class HttpAnswer {
 /**
  * The error of a body that is not whole; undefined for one that is. `isCut`: it ended before Node saw its end.
  *
- *   body                    cut                                a reset behind its last byte
- *   up to a close           the error, or ConnectionClosed     the error, although Node takes it for complete
- *   chunked                 the error, or ConnectionClosed     whole
+ *   body                    cut                                   a reset behind its last byte
+ *   up to a close           the error, or ConnectionClosed        the error, although Node takes it for complete
+ *   chunked                 the error, or ConnectionClosed        whole
  *   of a declared length    the error; BodyMismatch if too short  whole; BodyMismatch if more bytes came
  */
 function bodyError(

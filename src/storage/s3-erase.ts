@@ -84,7 +84,7 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
 }
 
 /**
- * The pages of a listing; none if `listPage` gives undefined. Not one by one: a store may continue from an item only while
+ * The pages of a listing; none if `listPage` gives undefined. All at once: a store may continue from an item only while
  * that exists, and the caller removes the items.
  */
 async function allPages<P extends ListObjectVersionsCommandOutput | ListMultipartUploadsCommandOutput>(

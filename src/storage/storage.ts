@@ -1,7 +1,7 @@
-// This folder: where tables of files are stored. This file is the contract. `open.ts` opens the storage of an address, and
-// tries whether it creates an object only once. `disk.ts` is a folder of a disk, `s3.ts` a bucket. `s3-client.ts` makes
-// its client, and `s3-failures.ts` says what an error of it means. `s3-upload.ts` sends a file, and `s3-erase.ts` removes
-// objects with their earlier versions. `concurrently.ts` bounds the requests that are under way.
+// This folder: where tables of files are stored. This file is the contract. `open.ts` opens the storage of an address,
+// and tries whether it creates an object only once. `disk.ts` is a folder of a disk, `s3.ts` a bucket. `s3-client.ts`
+// makes its client, and `s3-failures.ts` says what an error of it means. `s3-upload.ts` sends a file, and `s3-erase.ts`
+// removes objects with their earlier versions. `concurrently.ts` bounds the requests that are under way.
 
 /** What a listing says of an object. */
 export interface StoredObject {
@@ -37,7 +37,7 @@ export interface Storage {
   create(path: string, text: string): Promise<boolean>;
   /** Creates or replaces an object, also once the run was stopped: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
-  /** Puts a local file, on a disk one of `workFolder`, at a path, and removes it. Readers see the old object or the new. */
+  /** Moves a local file, on a disk one of `workFolder`, to a path. Readers see the old object or the new one. */
   moveIn(localPath: string, path: string): Promise<void>;
   /**
    * Gives a local file with an object, only to be read. On a disk it is the object itself, else at `copyPath`.

@@ -30,8 +30,8 @@ async function checkHost(baseUrl: string, { env, clock, signal }: VerbContext): 
   const transport = new Transport({ baseUrl: origin, env, clock, keptConnections: 0 });
   try {
     const request = { method: 'HEAD', path: '/', headers: {}, body: '' } as const;
-    const answer = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, (timeLimit) =>
-      transport.send(request, timeLimit),
+    const answer = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+      transport.send(request, timedSignal),
     );
     answer.close();
   } catch (error) {

@@ -15,7 +15,7 @@ import { KEY_PROPERTY, RESCUED_PROPERTY, type RecordStream, type RowSelection, S
 
 /** Room (bytes) for the quotes and commas of a cell, and for its entry of 67 bytes in `meta.changes`. */
 const CELL_ROOM = 300;
-/** Room for a byte of a cell, which may become six, as `\u0001`. It stands in a line as value or rescued, and in `_key`. */
+/** Room for a byte of a cell. It may become six, as `\u0001`, and stand in a line twice: in its property and in `_key`. */
 const BYTE_ROOM = 2 * 6;
 /** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
 const FRAME_ROOM = 1024;

@@ -51,8 +51,8 @@ async function discoverProfileColumns(
   const keptIds = ID_NAMES.filter((name) => !columnsDrop.includes(name));
   const idColumns = keptIds.map((source) => ({ source, type: 'string' as const }));
   try {
-    const download = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
-      downloadProfiles(ALL_PROPERTIES, { ...deps, signal: timeLimit, openOutput: () => ({ write() {} }) }),
+    const download = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timedSignal) =>
+      downloadProfiles(ALL_PROPERTIES, { ...deps, signal: timedSignal, openOutput: () => ({ write() {} }) }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
     const columns = download.scan.columns.map(({ headerName: source, type = 'string' }) => ({

@@ -83,7 +83,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   } catch (error) {
     if (error instanceof OtherFiltersError) return planFromStart(name, error, input);
     if (!(error instanceof FutureCursorError)) throw error;
-    // A wrong clock leaves such a cursor: the state stays as it is. By this clock `start_date` may lie in the future, too.
+    // A wrong clock leaves such a cursor: the state stays as it is. `start_date` may lie in the future, too.
     const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
     const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
     const notes = [{ level: 'warn', event: 'state.future', message }] as const;

@@ -47,7 +47,7 @@ interface FileOfDay extends CheckedFile {
 
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
-/** Equal for files that one query can read: of one header, whose texts and `null`s are read alike. Other types always are. */
+/** Equal for files that one query can read: of one header, whose texts and `null`s are read alike, as other types are. */
 function readingKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const readings = textColumns.map((column) => {

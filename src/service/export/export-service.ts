@@ -54,9 +54,9 @@ export type ExportAnswer = (ExportBody | NoData) & {
 
 export interface ExportService {
   /**
-   * Sends one export, without any retry, when the quota allows it, and gives its answer to `use`. That must not
-   * send another: it would wait for its own turn. Closes the connection once that has settled. Throws what `use` throws, an InterruptedExport, other
-   * UserErrors, and the signal's reason.
+   * Sends one export, without any retry, when the quota allows it, and gives its answer to `use`. That must not send
+   * another: it would wait for its own turn. Closes the connection once `use` has settled. Throws what `use` throws, an
+   * InterruptedExport, other UserErrors, and the signal's reason.
    */
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T>;
 }

@@ -62,7 +62,7 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: OpenPlace<S>, version: V, run: RunRecord): Promise<void>;
-  /** Removes, after the commit of a purge, every byte that is no longer part of the tables. Absent if a commit leaves none. */
+  /** Removes, after the commit of a purge, all bytes that are no longer part of the tables. Absent if it leaves none. */
   eraseHistory?(place: OpenPlace<S>, version: V): Promise<void>;
   /** Removes, at the end of a load, what no reader needs any more. Absent if a commit leaves nothing. */
   removeExpired?(place: OpenPlace<S>, version: V): Promise<void>;

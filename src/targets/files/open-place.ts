@@ -17,7 +17,7 @@ const READ_ATTEMPTS = 5;
 
 type Work<T> = (place: OpenPlace, version: PlaceVersion) => Promise<T>;
 
-/** Opens and reads a place. Throws UserError, also for one that is not fit for the purpose, or the reason of the signal. */
+/** Opens and reads a place. Throws UserError, also for one that does not fit the purpose, or the signal's reason. */
 export async function openPlace(
   format: FilesFormat,
   options: PlaceOptions,

@@ -208,7 +208,7 @@ describe('a full refresh', () => {
     expect(plan(prior).days).toEqual(['2026-01-11', '2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
-  it('reads stored days before the start, too, while they are exported, as does a sync with other filters', () => {
+  it('reads stored days before the start while they are exported, as does a sync with other filters', () => {
     const old = { filters: 'a'.repeat(64) };
     const stored = receipts('2025-12-15', '2026-01-18', { '2026-01-11': old });
     const prior = { state: state({ start_date: '2026-01-15' }), receipts: stored };
