@@ -1,6 +1,6 @@
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
-import { type HeaderColumn, headerColumns } from '../csv/header.ts';
+import { type HeaderColumn, headerColumns, settingNames } from '../csv/header.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
 export interface ColumnEdits {
@@ -25,14 +25,14 @@ export function editHeader(
   header: readonly string[],
   { drop, hash }: ColumnEdits,
 ): { readonly columns: KeptColumns; readonly editedNames: readonly string[] } {
-  const isEdited = (name: string) => drop.has(name) || hash.has(name);
-  // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
-  const editNameOf = ({ headerName, source }: HeaderColumn) => nfc(isEdited(nfc(headerName)) ? headerName : source);
   const columnsOfHeader = headerColumns(header);
+  const editNamesOf = ({ source }: HeaderColumn) =>
+    settingNames(nfc(source), columnsOfHeader).filter((name) => drop.has(name) || hash.has(name));
   const columns = columnsOfHeader.map((column): KeptColumn | undefined => {
-    const editName = editNameOf(column);
-    if (drop.has(editName)) return undefined;
-    return hash.has(editName) ? { ...column, declaredType: 'string', isHashed: true } : { ...column, isHashed: false };
+    const editNames = editNamesOf(column);
+    if (editNames.some((name) => drop.has(name))) return undefined;
+    const isHashed = editNames.length > 0;
+    return isHashed ? { ...column, declaredType: 'string', isHashed } : { ...column, isHashed };
   });
-  return { columns, editedNames: [...new Set(columnsOfHeader.map(editNameOf).filter(isEdited))] };
+  return { columns, editedNames: [...new Set(columnsOfHeader.flatMap(editNamesOf))] };
 }

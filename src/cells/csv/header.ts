@@ -79,15 +79,18 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   });
 }
 
-/** The setting of a column by its name. `event_name` also names the event name, unless it is a column beside it. */
-export function settingOf<T>(
+/** The names of a column in settings: `event_name` also names the event name, unless it is a column beside it. */
+export function settingNames(source: string, columns: readonly Pick<HeaderColumn, 'source'>[]): string[] {
+  const hasOtherName = source === EVENT_NAME && !columns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
+  return hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
+}
+
+/** The setting of a column by its name. */
+export const settingOf = <T extends string>(
   settings: ReadonlyMap<string, T> | undefined,
   source: string,
   columns: readonly Pick<HeaderColumn, 'source'>[],
-): T | undefined {
-  const hasOtherName = source === EVENT_NAME && !columns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
-  return settings?.get(source) ?? (hasOtherName ? settings?.get(EVENT_NAME_ALTERNATIVE) : undefined);
-}
+): T | undefined => settingNames(source, columns).flatMap((name) => settings?.get(name) ?? [])[0];
 
 /** Those of `REQUIRED_COLUMNS` that this header lacks. */
 export function missingColumns(header: readonly string[]): string[] {

@@ -45,12 +45,14 @@ describe('dropped and hashed columns', () => {
   });
 
   it.each(['df_event_name', 'event_name'])(
-    'include event names, by %s, which no result of the scan then has',
-    (name) => {
-      const { result, rows } = edited([], [name], 'event_name\nlogin\n');
-      expect(rows).toEqual([['event_name'], [KEY.hashOf('login')]]);
-      expect(result.eventNames).toEqual([]);
-      expect(result.editedNames).toEqual([name]);
+    'include event names, by either name of theirs, in a column %s',
+    (header) => {
+      for (const name of ['df_event_name', 'event_name']) {
+        const { result, rows } = edited([], [name], `${header}\nlogin\n`);
+        expect(rows).toEqual([[header], [KEY.hashOf('login')]]);
+        expect(result.eventNames).toEqual([]);
+        expect(result.editedNames).toEqual([name]);
+      }
     },
   );
 
