@@ -1,7 +1,7 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowsByReason } from './list/id-list.ts';
-import type { ExecutedPurge, PurgedPlace } from './purge.ts';
+import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
 /**
@@ -10,7 +10,7 @@ import { NO_REQUESTS, type RequestResult } from './requests.ts';
  */
 export function reportOf(
   plan: ErasurePlan,
-  execution: { readonly purged: ExecutedPurge | undefined; readonly requested: RequestResult | undefined } | undefined,
+  execution: { readonly purged: PurgeOutcome | undefined; readonly requested: RequestResult | undefined } | undefined,
   elapsedMs: number,
 ) {
   const { ledger, list, purgePlan, idsToRequest } = plan;
@@ -42,7 +42,7 @@ export function reportOf(
 }
 
 /** What the purge found and removed in one place. */
-function placeReport(place: PurgedPlace, listedIds: readonly ListedId[]) {
+function placeReport(place: PlaceOutcome, listedIds: readonly ListedId[]) {
   const { target, address, people, foreignNames, removal, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
   const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));

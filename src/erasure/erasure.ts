@@ -7,7 +7,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
 import type { Decision } from './ledger/lines.ts';
-import { type ExecutedPurge, purgePlaces } from './purge.ts';
+import { type PurgeOutcome, purgePlaces } from './purge.ts';
 import { type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
@@ -81,7 +81,7 @@ const MIN_REJECTED = 10;
 function requestFailure(
   { ledger, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
-  purged: ExecutedPurge | undefined,
+  purged: PurgeOutcome | undefined,
   { settings, runtime }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;

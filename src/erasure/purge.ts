@@ -5,7 +5,7 @@ import { type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
-import type { PurgePreview, PurgeResult } from '../targets/contract.ts';
+import type { PurgePreview, Removal } from '../targets/contract.ts';
 import { standingAnswer } from './ledger/history.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LineContent, ServiceAddress } from './ledger/lines.ts';
@@ -23,13 +23,19 @@ export interface PurgeSettings extends SearchSettings {
   readonly allowsShared: boolean;
 }
 
+// |                      | planned        | done           |
+// | -------------------- | -------------- | -------------- |
+// | all places           | `PurgePlan`    | `PurgeOutcome` |
+// | one place            | `PlannedPlace` | `PlaceOutcome` |
+// | what its target says | `PurgePreview` | `Removal`      |
+
 /** A place, and who is to leave it. */
 type PlannedPlace = NamedPlace & PurgePreview;
 
 /** What became of a place, and who was found there last. */
-export interface PurgedPlace extends PlannedPlace {
+export interface PlaceOutcome extends PlannedPlace {
   /** Present once all rows that can be read are removed. */
-  readonly removal?: PurgeResult | undefined;
+  readonly removal?: Removal | undefined;
   /** Why the people are, or may be, still there. */
   readonly failure?: UserError | undefined;
 }
@@ -49,8 +55,8 @@ export interface PurgePlan {
 }
 
 /** What a purge has done in the places of its plan. `warnings`: those of the plan are not repeated. */
-export interface ExecutedPurge {
-  readonly places: readonly PurgedPlace[];
+export interface PurgeOutcome {
+  readonly places: readonly PlaceOutcome[];
   readonly warnings: readonly string[];
   readonly failures: readonly UserError[];
 }
@@ -131,10 +137,10 @@ export async function planPurge(
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
  * failure in one place leaves the others to be purged. Rejects if the list cannot be written, or if it is stopped.
  */
-export async function purgePlaces(plan: PurgePlan): Promise<ExecutedPurge> {
+export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { runtime, suppressionList } = plan.settings;
   await suppressionList.add(unifiedIdsOf(plan, plan.places), runtime);
-  const places: PurgedPlace[] = [];
+  const places: PlaceOutcome[] = [];
   for (const [i, place] of plan.places.entries()) {
     runtime.signal.throwIfAborted();
     runtime.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
@@ -159,35 +165,35 @@ async function purgePlace(
   place: PlannedPlace,
   otherPlaces: readonly PlannedPlace[],
   plan: PurgePlan,
-): Promise<PurgedPlace> {
+): Promise<PlaceOutcome> {
   const { settings, ledger, listedPeople } = plan;
   const { runtime, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
-  let purgedPlace: PurgedPlace = place;
+  let outcome: PlaceOutcome = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // the last two does no harm: the same command finds the rows, and writes both again.
   const onFound = async (people: PeopleInPlace): Promise<number> => {
-    purgedPlace = { ...place, people };
-    const problem = purgeGuardProblem(plan, [...otherPlaces, purgedPlace]);
+    outcome = { ...place, people };
+    const problem = purgeGuardProblem(plan, [...otherPlaces, outcome]);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
-    await ledger.writeAll(purgeLines(purgedPlace, plan));
+    await ledger.writeAll(purgeLines(outcome, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
     const removal = await (await target.people(place)).purge(query, onFound);
-    purgedPlace = { ...purgedPlace, removal };
+    outcome = { ...outcome, removal };
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
-    return { ...purgedPlace, failure };
+    return { ...outcome, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
-    return { ...purgedPlace, failure: purgeFailure(thrown, name, runtime.logger) };
+    return { ...outcome, failure: purgeFailure(thrown, name, runtime.logger) };
   }
 }
 

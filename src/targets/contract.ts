@@ -164,7 +164,7 @@ export interface PeopleOperations {
    * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
    * days. The same command, run again, finishes it. If `onFound` throws, nothing is removed.
    */
-  purge(query: PeopleQuery, onFound: OnFound): Promise<PurgeResult>;
+  purge(query: PeopleQuery, onFound: OnFound): Promise<Removal>;
 }
 
 export interface PurgePreview {
@@ -179,7 +179,8 @@ export interface PurgePreview {
  */
 export type OnFound = (people: PeopleInPlace) => Promise<number>;
 
-export interface PurgeResult {
+/** What a purge has removed from a place, and what it could not reach. */
+export interface Removal {
   /** What `onFound` returned. */
   readonly suppressionLength: number;
   readonly rowsRemoved: number;

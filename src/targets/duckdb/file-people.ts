@@ -11,7 +11,7 @@ import { checkNotMounted } from '../../fs/atomic-file.ts';
 import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
-import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
+import type { OnFound, PeopleOperations, PlaceOptions, Removal } from '../contract.ts';
 import { compactFile, withCopy } from './file-copy.ts';
 import { checkExists, foreignTableNames, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 
@@ -57,7 +57,7 @@ async function* rowsOfPeople(options: PlaceOptions, query: PeopleQuery): AsyncGe
  * Looks the people up while the file is locked, and removes their rows. Then it writes the file anew, so that no byte
  * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
  */
-async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
+async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<Removal> {
   const removal = await withLoadedFile(options, 'write', async (engine, state) => {
     const { people, conditions } = await findPeople(placeToSearch(engine, state), query);
     const suppressionLength = await onFound(people);

@@ -13,7 +13,7 @@ import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
-import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
+import type { OnFound, PeopleOperations, PlaceOptions, Removal } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withPlace } from './open-place.ts';
 import { bytesIn, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
@@ -61,7 +61,7 @@ const NOT_ERASED =
  * removes every byte that is no longer part of the table. A Delta log gets a commit even if nobody is found: a writer
  * that began before can then no longer commit.
  */
-function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
+function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<Removal> {
   return withPlace(format, options, 'change', async (place, versionAtOpen) => {
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
