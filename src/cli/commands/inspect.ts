@@ -66,7 +66,6 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
   let bytes = 0;
   try {
     for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20, signal })) {
-      if (bytes === 0 && chunk.includes(0)) throw configError(`${file} holds binary data, and so is no CSV file.`);
       bytes += chunk.length;
       scanner.push(chunk);
     }
