@@ -3,7 +3,7 @@ import { systemEnv } from '../base/env.ts';
 import { requireObject } from '../config/parse.ts';
 import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
-import { DAY_OPTIONS } from './command.ts';
+import { DAY_OPTIONS, unknownNameError } from './command.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
 import { contextOf } from './context.ts';
@@ -116,6 +116,8 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
   return verifyPlace(inputsOf('verify', options, STATEFUL_TARGETS).place);
 }
 
+const OPTION_NAMES = ['target', 'place', 'config', 'signal', 'log', 'from', 'to', 'fullRefresh', 'maxWaitMs'];
+
 /** The place and the configuration that the options of a call give, and what the call runs in. */
 function inputsOf<T extends Target>(
   commandName: string,
@@ -125,6 +127,8 @@ function inputsOf<T extends Target>(
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
+  const unknownName = Object.keys(options).find((name) => !OPTION_NAMES.includes(name));
+  if (unknownName !== undefined) throw unknownNameError('option', unknownName, OPTION_NAMES);
   // Without it the command line would read a file and the environment.
   requireObject(options.config);
   for (const name of ['from', 'to'] as const) {

@@ -54,6 +54,17 @@ it.each(['from', 'to'])('the library refuses a time in place of the day %s', asy
   await expect(plan({ ...options, ...days })).rejects.toMatchObject({ exitCode: 2, message: sentence });
 });
 
+it('the library refuses an option that it does not know', async () => {
+  const options = {
+    target: 'duckdb',
+    place: '/none/events.duckdb',
+    config: { service_id: 'x' },
+    fullrefresh: true,
+  } as const;
+  const message = 'there is no option "fullrefresh": did you mean fullRefresh?';
+  await expect(plan(options)).rejects.toMatchObject({ exitCode: 2, message });
+});
+
 it('the library names a key that is missing, and no variable', async () => {
   const config = JSON.parse('{"base_url": "http://127.0.0.1:9", "service_id": "x"}');
   await expect(sync({ target: 'duckdb', place: '/none/events.duckdb', config })).rejects.toMatchObject({
