@@ -50,8 +50,8 @@ export class HttpAnswer {
         yield chunk.value;
       }
     } catch (error) {
-      // A whole answer on a sound connection has no error of its own: this one is its reader's.
-      const isReadersError = this.#connectionError === undefined && stream.complete;
+      // A whole answer on a sound connection has no error of its own, and no error of Node lacks a code.
+      const isReadersError = codeOf(error) === undefined || (this.#connectionError === undefined && stream.complete);
       if (waitLimit?.signal.aborted || isReadersError) throw error;
       // `bodyError` gives the connection's own error, or what is missing.
       isCut = true;

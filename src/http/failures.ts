@@ -7,7 +7,9 @@ import { ProxyError } from './proxy.ts';
 import { TimeLimitReached } from './time-limit.ts';
 
 /** The server closed the connection, without an error, before the answer was complete. */
-export class ConnectionClosed extends Error {}
+export class ConnectionClosed extends Error {
+  readonly code = 'ECONNRESET';
+}
 
 /** What in a body is not as its headers say; `length`: fewer or more bytes than declared. */
 type Mismatch = 'gzip' | 'length' | 'content_encoding' | 'charset';
@@ -25,11 +27,13 @@ export class BodyMismatch extends Error {
   }
 }
 
-/** The fault of a body that could not be read to its end, and a clause that can follow "because". */
+/** The fault of a body that could not be read to its end, and a clause that can follow "because". Throws a defect. */
 export function bodyProblem(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
   if (error instanceof TimeLimitReached)
     return { fault: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
   if (error instanceof BodyMismatch) return { fault: error.fault, clause: `${host} ${error.predicate}` };
+  // Every error of a connection has a code.
+  if (codeOf(error) === undefined) throw error;
   return { fault: 'reset', clause: networkProblem(error, host).clause };
 }
 
@@ -70,7 +74,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   }
   // A connection that stood may time out, too.
   const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
-  const nodeCode = isLost || error instanceof ConnectionClosed ? 'ECONNRESET' : (codeOf(error) ?? '');
+  const nodeCode = isLost ? 'ECONNRESET' : (codeOf(error) ?? '');
   if (CERTIFICATE.test(nodeCode)) {
     const clause =
       `the certificate of ${host} cannot be trusted (${nodeCode}): check its address, this machine's clock, and ` +

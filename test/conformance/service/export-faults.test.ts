@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ask, CSV, CSV_HEAD, GZIP, length } from '../../support/service/faulty-export.ts';
 import {
@@ -114,6 +115,21 @@ it('a defect while an answer is classified is thrown, and is no failure of the n
       throw new TypeError('a defect');
     });
   const { service } = exportService(url, { exportToken: Object.assign(new Secret(CANARY), { reveal }) });
+  await expect(answerOf(service)).rejects.toThrow(new TypeError('a defect'));
+});
+
+it.each([
+  ['first', 2],
+  ['second', 3],
+])('a defect while the %s bytes come is thrown, and is no failure of the network', async (_bytes, nth) => {
+  const { url } = await serve(() => whole(200, CSV, CSV_HEAD));
+  let waits = 0;
+  const after = (ms: number, callback: () => void) => {
+    // Each wait for bytes has this limit, and the wait for the head.
+    if (ms === 600_000 && ++waits === nth) throw new TypeError('a defect');
+    return systemClock.after(ms, callback);
+  };
+  const { service } = exportService(url, { clock: { ...systemClock, after } });
   await expect(answerOf(service)).rejects.toThrow(new TypeError('a defect'));
 });
 
