@@ -33,7 +33,7 @@ export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | u
   const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
   let first = textStart;
   while (first < bytes.length && isSpace(bytes[first])) first++;
-  if (first === bytes.length) return isFinished ? { textStart } : undefined;
+  if (first === bytes.length) return isFinished || first > MAX_SEARCHED_BYTES ? { textStart } : undefined;
   const otherFormat = OTHER_FORMATS.get(bytes[first]);
   if (otherFormat === undefined) return { textStart };
   const isHeader = holdsHeader(bytes, first, isFinished);
@@ -43,7 +43,7 @@ export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | u
 
 /** A column that every header has. */
 const REQUIRED_NAME = Buffer.from(UNIFIED_ID);
-/** Up to this length (bytes) an incomplete header is searched at each chunk. Past it, another format is refused. */
+/** Up to this length (bytes) white space or an incomplete header is searched at each chunk. Past it, both are refused. */
 export const MAX_SEARCHED_BYTES = 1024 * 1024;
 
 /**

@@ -62,6 +62,14 @@ describe('a body that is no documented CSV is refused for good', () => {
   });
 });
 
+it('white space is refused once more than a mebibyte has come, although the body goes on', () => {
+  const scanner = new Scanner({ needsEventColumns: true });
+  const failure = malformedOf(() => {
+    for (let i = 0; i < 17; i++) scanner.push(Buffer.alloc(64 * 1024, '\r\n'));
+  });
+  expect(failure.reason).toBe('no_header');
+});
+
 it('a name in the header may hold a line break in quotes', () => {
   for (const end of ['\n', '\r\n', '\r']) {
     const { columns, rows: count } = scan(textOf([[...HEADER, `"a${end}b"`], ...rows(2).map((row) => [...row, 'x'])]));
