@@ -124,7 +124,7 @@ describe('the pace of requests', () => {
     expect([most <= 600, most > 580]).toEqual([true, true]);
   });
 
-  it('pauses until the reset when nothing remains, for a minute if the reset is not credible', async () => {
+  it('pauses until the reset, or as Retry-After says if that is too far, else for a minute', async () => {
     const clock = new LeapingClock(0);
     const limiter = new RateLimiter(clock, 600);
     limiter.noteLimits(answerOf('done', 1, 5_000));
@@ -133,7 +133,10 @@ describe('the pace of requests', () => {
     expect(limiter.pausedMs).toBe(5_000);
     limiter.noteLimits(answerOf('wait', 0, 10 * 3_600_000));
     expect(limiter.pausedMs).toBe(60_000);
+    const quotaReport = { remaining: 0, resetAt: 10 * 3_600_000, retryAt: 600_000 };
+    limiter.noteLimits({ ...answerOf('wait'), quotaReport });
+    expect(limiter.pausedMs).toBe(600_000);
     await limiter.waitForTurn(new AbortController().signal);
-    expect(clock.now()).toBeGreaterThanOrEqual(60_000);
+    expect(clock.now()).toBeGreaterThanOrEqual(600_000);
   });
 });
