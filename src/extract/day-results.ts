@@ -154,11 +154,9 @@ export class DayResults {
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
-    if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
     this.#warnOfGoneDays(' with the next day that is loaded');
     const error = this.failure ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openError);
-    this.logFailures(error);
+    this.logEnd(error);
     if (error !== undefined) throw error;
   }
 
@@ -171,11 +169,13 @@ export class DayResults {
     );
   }
 
-  /** Logs the days that failed, but for the error that the caller reports. */
-  logFailures(reported: unknown): void {
+  /** Logs the days without rows, and those that failed, but for the error that the caller reports. */
+  logEnd(reported: unknown): void {
+    const { logger } = this.#deps;
+    const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
+    if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
     for (const failure of this.#allFailures) {
-      if (failure.message !== messageOf(reported))
-        this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
+      if (failure.message !== messageOf(reported)) logger.error('day.failed', failure.message, { ...failure.where });
     }
   }
 

@@ -62,7 +62,7 @@ export class Extraction {
         if (checkedDay !== undefined) yield checkedDay;
       }
     } catch (error) {
-      this.results.logFailures(error);
+      this.results.logEnd(error);
       throw error;
     }
   }

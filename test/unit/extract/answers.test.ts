@@ -649,8 +649,12 @@ describe('a run warns', () => {
     expect(fixture.target.state).toBeUndefined();
   });
 
-  it('names the days that it loads without rows', async () => {
-    await run({ rows: rows.filter(({ id }) => !id.includes('01-16') && !id.includes('01-17')) });
-    expect(fixture.events('day.empty')).toMatchObject([{ message: 'Days without rows: 2026-01-16 to 2026-01-17.' }]);
+  it.each<[string, FaultRule]>([
+    ['', () => undefined],
+    [', also if it gives up behind them', ({ from }) => (from > '2026-01-16' ? refusal(503) : undefined)],
+  ])('of the days that it loads without rows%s', async (_, fault) => {
+    await start({ rows: rows.filter(({ id }) => !id.includes('01-15') && !id.includes('01-16')), fault });
+    await fixture.run(SETTINGS).catch(() => {});
+    expect(fixture.events('day.empty')).toMatchObject([{ message: 'Days without rows: 2026-01-15 to 2026-01-16.' }]);
   });
 });
