@@ -2,13 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Day } from '../../base/days.ts';
-import { identifier, literal } from '../../base/sql.ts';
+import { groupBy } from '../../base/group.ts';
+import { castSql, identifier, literal } from '../../base/sql.ts';
+import { widenSql } from '../../cells/types/column-types.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { castToTypeSql } from '../../engine/column-sql.ts';
 import { isDamagedParquet } from '../../engine/session/engine-errors.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type TableName } from '../../table/tables.ts';
-import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
+import { EVENTS, type TableName, typedColumns } from '../../table/tables.ts';
+import {
+  columnTypeOf,
+  type FileColumns,
+  type FileLayout,
+  fileColumns,
+  fileProgramColumns,
+  PARTITION_COLUMN,
+} from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { byteRangesOfColumns, countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
@@ -22,7 +33,10 @@ const TAIL_BYTES = 64 * 1024;
 const MARK_BYTES = 8;
 const FILE_COLUMN = '_dfinery_file';
 
-/** SQL of the rows of a table in these files: all columns of its state, and `event_date` of events. */
+/**
+ * SQL of the rows of a table in these files: all columns of its state in their types, and `event_date` of events. A
+ * column that a file lacks is NULL. Values of an earlier type are widened: a killed run leaves a folder with some.
+ */
 export async function relationSqlOf(
   place: OpenPlace,
   table: TableName,
@@ -30,11 +44,38 @@ export async function relationSqlOf(
   files: readonly TableFile[],
 ): Promise<string> {
   const tableFiles = files.filter((file) => file.table === table);
-  const paths = await mapConcurrently(tableFiles, COPY_CONCURRENCY, (file) => localPathOf(place, file));
-  const names = new Set(tableFiles.flatMap(({ columns }) => [...columns.keys()]));
-  const values = [...fileColumns(place.format.layout, state)].map(([name, type]) => {
-    const value = names.has(name) ? identifier(name) : 'NULL';
-    return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
+  const localFiles = await mapConcurrently(tableFiles, COPY_CONCURRENCY, async (file) => {
+    return { columns: file.columns, localPath: await localPathOf(place, file) };
+  });
+  const tableColumns = fileColumns(place.format.layout, state);
+  const fileGroups = groupBy(localFiles, ({ columns }) =>
+    JSON.stringify([...columns].filter(([name, type]) => tableColumns.get(name) !== type)),
+  );
+  const groupsOrNone = fileGroups.size === 0 ? [[]] : [...fileGroups.values()];
+  const queries = groupsOrNone.map((group) => {
+    const columnsInFiles = new Map(group.flatMap(({ columns }) => [...columns]));
+    const paths = group.map(({ localPath }) => localPath);
+    return selectTableSql(paths, columnsInFiles, table, state, place.format.layout);
+  });
+  return `(${queries.join(' UNION ALL ')})`;
+}
+
+/** The SELECT of the rows of files in which no column has two types. */
+function selectTableSql(
+  paths: readonly string[],
+  columnsInFiles: FileColumns,
+  table: TableName,
+  { columns, timezone }: TableState,
+  layout: FileLayout,
+): string {
+  const zone = zoneOf(timezone);
+  const programValues = fileProgramColumns(layout, timezone).map(({ name, type }) => {
+    return `${castSql(columnsInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
+  });
+  const values = typedColumns(columns).map(({ name, type }) => {
+    const typeInFiles = columnTypeOf(columnsInFiles.get(name), zone);
+    const value = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
+    return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
   // The last folder of this form has the day. DuckDB would also take one above the place for a Hive partition.
   const day = `CAST(regexp_extract(${FILE_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
@@ -42,7 +83,7 @@ export async function relationSqlOf(
     paths.length === 0
       ? `(SELECT '' AS ${FILE_COLUMN} WHERE false)`
       : readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE_COLUMN)}`);
-  return `(SELECT ${[...(table === 'events' ? [day] : []), ...values].join(', ')} FROM ${from})`;
+  return `SELECT ${[...(table === 'events' ? [day] : []), ...programValues, ...values].join(', ')} FROM ${from}`;
 }
 
 /** The rows of days by the footers of their files. A day without a file, or with a damaged one, is left out. */

@@ -129,6 +129,19 @@ describe('a Parquet folder', () => {
     ]);
   });
 
+  it.each([
+    ['before a file', stateFile],
+    ['after the first file', () => fileOf(D1)],
+  ])('finds people by a column that a run was widening when it was killed %s', async (_, path) => {
+    const row = (id: string) => ({ id, df_unified_id: id, n: '1.0', t: '2026-01-05' });
+    const wider = { id: 'c', n: 'x', t: '2026-01-05 10:00:00' };
+    const settings = { timezone: 'Asia/Seoul' };
+    await place.load([[place.of(D1, [row('a')]), place.of(D2, [row('b')])]], settings);
+    await stoppedAfter('rename', path(), () => place.load([[place.of(D3, [wider])]], settings));
+    expect(await place.find(['1'], 'n')).toMatchObject({ rowCount: 2 });
+    expect(await place.find(['2026-01-05 00:00:00'], 't')).toMatchObject({ rowCount: 2 });
+  });
+
   describe('whose files are not as its state says', () => {
     const warnings = () => place.log.filter(({ event }) => event === 'files.damaged').map(({ message }) => message);
     const copyOf = (day: string) => join(place.dir, `copy-${day}.parquet`);
