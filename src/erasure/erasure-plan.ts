@@ -61,13 +61,15 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
   const requestableIds = deleter === undefined ? [] : listedIds;
-  const isToRequest = (listed: ListedId) => requestsAgain === true || !isDoneBefore(listed, ledger);
+  const isToRequest = (listedId: ListedId) => requestsAgain === true || !isDoneBefore(listedId, ledger);
   const idsToRequest = requestableIds.filter(isToRequest);
-  const idsDoneBefore = requestableIds.filter((listed) => !isToRequest(listed));
+  const idsDoneBefore = requestableIds.filter((listedId) => !isToRequest(listedId));
+  const confirmedIds = idsToRequest.filter((listedId) => outcomeOf(listedId, ledger) === 'done');
+  const idsAskedAgain = new Set(confirmedIds.map(({ id }) => id));
   const purgePlan =
     purgeSettings === undefined || (ids.length === 0 && !isSuppressedOnly)
       ? undefined
-      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequest }, settings);
+      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsAskedAgain }, settings);
   return {
     ledger,
     list,
@@ -86,6 +88,9 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
     ].flat(),
   };
 }
+
+/** What the service has decided of an id, as the ledger knows it. */
+const outcomeOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.history.of(id))?.outcome;
 
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
@@ -118,8 +123,7 @@ function memorySentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, opti
 /** How the requests break their guard, as a sentence; an id that the service rejected before is no danger. */
 function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const isRejected = ({ id }: ListedId) => standingAnswer(ledger.history.of(id))?.outcome === 'rejected';
-  const profileCount = idsToRequest.filter((listed) => !isRejected(listed)).length;
+  const profileCount = idsToRequest.filter((listedId) => outcomeOf(listedId, ledger) !== 'rejected').length;
   if (profileCount <= limit) return undefined;
   return (
     `${formatCount(profileCount, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +

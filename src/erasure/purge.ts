@@ -6,7 +6,6 @@ import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, Removal } from '../targets/contract.ts';
-import { standingAnswer } from './ledger/history.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LineContent, ServiceAddress } from './ledger/lines.ts';
 import { type ListedId, MAX_IN_RECORD } from './list/id-list.ts';
@@ -46,8 +45,8 @@ export interface PurgePlan {
   readonly ledger: Ledger;
   /** Empty for a purge of the people of the suppression list alone. */
   readonly listedIds: readonly ListedId[];
-  /** Those whom the service is asked for after the purge. */
-  readonly idsToRequest: readonly ListedId[];
+  /** Those whose deletion was confirmed before, and is requested once more: the person may have come back. */
+  readonly idsAskedAgain: ReadonlySet<string>;
   readonly listedPeople: ListedPeople;
   readonly places: readonly PlannedPlace[];
   /** What the officer should know, as sentences. */
@@ -69,10 +68,10 @@ const MIN_PEOPLE = 10;
  * Throws UserError for what the execution would stumble over.
  */
 export async function planPurge(
-  erasure: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'idsToRequest'>,
+  erasure: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'idsAskedAgain'>,
   service: ServiceAddress,
 ): Promise<PurgePlan> {
-  const { settings, ledger, listedIds } = erasure;
+  const { settings, ledger, listedIds, idsAskedAgain } = erasure;
   const { suppressionList, beginsNewList, runtime } = settings;
   const isSuppressedOnly = listedIds.length === 0;
 
@@ -80,7 +79,6 @@ export async function planPurge(
   await suppressionList.requireWritable();
 
   // 2. The people of the list, in every way.
-  const idsAskedAgain = confirmedIdsToRequest(erasure);
   const isErased = (id: string) => ledger.history.wasErased(id) && !idsAskedAgain.has(id);
   const listedPeople = await findListedPeople(listedIds, settings, isErased);
 
@@ -99,38 +97,41 @@ export async function planPurge(
     places.push({ ...place, ...preview });
   }
 
-  // 4. What no longer fits together. The list is read anew: a purge that ended meanwhile has made it longer.
-  const suppressedCount = suppressionList.readPeople().hmacs.length;
-  const warnings = [...listedPeople.warnings];
+  // 4. Refusals. The list is read anew: a purge that ended meanwhile has made it longer.
+  const listLength = suppressionList.readPeople().hmacs.length;
   if (!beginsNewList)
-    warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, suppressedCount));
-  for (const { name, people, foreignNames } of places) {
-    warnings.push(...people.warnings);
-    const { suppressionLength } = people.state;
-    if (beginsNewList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
-    else refuseOlderList(name, suppressionLength, suppressedCount);
-    if (people.namelessRowCount > 0) {
-      const rows = formatCount(people.namelessRowCount, 'row of these IDs names', 'rows of these IDs name');
-      const remedy = 'Run again once the service no longer exports their days.';
-      warnings.push(`${name}: ${rows} no person, and a suppression list cannot keep such rows away. ${remedy}`);
-    }
-    if (foreignNames.length > 0)
-      warnings.push(`${name} also has ${namesText(foreignNames)}, not made here: they stay, and may name the people.`);
-  }
-  if (isSuppressedOnly && !beginsNewList && suppressedCount === 0) {
+    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, listLength);
+  if (isSuppressedOnly && !beginsNewList && listLength === 0)
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
-  }
 
   // 5. What the officer should know before a consent.
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
-  const soughtPeople = isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs';
-  if (isEmpty) warnings.push(`No place holds ${soughtPeople}.`);
-  if (listedPeople.missedIds.length > 0) {
-    warnings.push(
-      'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
-    );
-  }
+  const warnings = [
+    listedPeople.warnings,
+    beginsNewList
+      ? places.flatMap(({ name, people }) => olderListWarnings(name, people.state.suppressionLength, listLength))
+      : olderListWarnings('The ledger', ledger.history.suppressionLength, listLength),
+    places.flatMap(placeWarnings),
+    isEmpty ? `No place holds ${isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs'}.` : [],
+    listedPeople.missedIds.length > 0
+      ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
+      : [],
+  ].flat();
   return { ...erasure, listedPeople, places, warnings };
+}
+
+function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
+  const namelessRows = formatCount(people.namelessRowCount, 'row of these IDs names', 'rows of these IDs name');
+  return [
+    people.warnings,
+    people.namelessRowCount > 0
+      ? `${name}: ${namelessRows} no person, and a suppression list cannot keep such rows away. ` +
+        'Run again once the service no longer exports their days.'
+      : [],
+    foreignNames.length > 0
+      ? `${name} also has ${namesText(foreignNames)}, not made here: they stay, and may name the people.`
+      : [],
+  ].flat();
 }
 
 /**
@@ -249,16 +250,11 @@ function unifiedIdsOf({ settings, listedPeople }: PurgePlan, places: readonly Pl
 const namesText = (names: readonly string[]): string =>
   `${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`;
 
-/** The ids that the service has confirmed before, and is asked for once more: the person may have come back. */
-function confirmedIdsToRequest({ idsToRequest, ledger }: Pick<PurgePlan, 'idsToRequest' | 'ledger'>) {
-  const ids = idsToRequest.map(({ id }) => id);
-  return new Set(ids.filter((id) => standingAnswer(ledger.history.of(id))?.outcome === 'done'));
-}
-
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LineContent[] {
-  const { listedIds, ledger } = plan;
-  const idsAskedAgain = confirmedIdsToRequest(plan);
+function purgeLines(
+  { name: place, people }: PlannedPlace,
+  { listedIds, ledger, idsAskedAgain }: PurgePlan,
+): LineContent[] {
   const linesOfIds = listedIds.map(({ id }) => {
     const rows = people.rowCountById.get(id) ?? 0;
     const again = idsAskedAgain.has(id) || undefined;
