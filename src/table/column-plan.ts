@@ -69,7 +69,7 @@ export function planColumns(
 }
 
 /** The columns of a new table of events before its first day. A pinned schema names more than every table has. */
-export function pinnedColumns(settings: ColumnSettings): StoredColumn[] {
+export function columnsOfNewTable(settings: ColumnSettings): StoredColumn[] {
   const columns = [...EVENTS.initialColumns, ...columnsToAdd(EVENTS.initialColumns, new Map(), settings)];
   return columns.map((column) => ({ ...column, type: typeAfterDay(column, NO_CELLS, columns, settings).type }));
 }

@@ -10,14 +10,14 @@ import { codeOf, configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import type { CheckedDay, CheckedFile } from '../../extract/checked-day.ts';
+import type { CheckedDay } from '../../extract/checked-day.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.ts';
+import { columnsOfNewTable, logWidened, planColumns } from '../../table/column-plan.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
-import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { LoadOptions, OnSent, StreamSink } from '../contract.ts';
-import { type DayFile, type StreamPlan, writeDayFiles } from './day-files.ts';
+import { type DayFile, type PlannedDay, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { withOutput } from './output.ts';
 
@@ -31,19 +31,22 @@ export function openArrowSink(pathOrStream: string | Writable, options: LoadOpti
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof pathOrStream === 'string' || options.columnSettings.pinnedTypes === undefined,
-    write: (days, onSent) => writeArrow(days, pathOrStream, options, onSent),
+    isAllOrNothing: typeof pathOrStream === 'string' || !hasPinnedSchema(options),
+    write: (downloads, onSent) => writeStream(downloads, pathOrStream, options, onSent),
     async recordRun() {},
     async close() {},
   };
 }
 
+/** True if the schema is known before the first day: then each day is sent as it comes. */
+const hasPinnedSchema = ({ columnSettings }: LoadOptions): boolean => columnSettings.pinnedTypes !== undefined;
+
 /**
  * Writes the stream. Its schema is the pinned one, if there is one. Else all days stay on disk until the last has come,
  * and the schema has the columns of all. Throws UserError; an unfinished file is removed.
  */
-async function writeArrow(
-  days: AsyncIterable<CheckedDay>,
+async function writeStream(
+  downloads: AsyncIterable<CheckedDay>,
   pathOrStream: string | Writable,
   options: LoadOptions,
   onSent: OnSent,
@@ -54,12 +57,14 @@ async function writeArrow(
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
-        const isPinned = options.columnSettings.pinnedTypes !== undefined;
-        const plan = isPinned ? planPinned(days, options) : await planAllDays(days, runFolder, options);
-        const dayFiles = writeDayFiles(plan, engine, runFolder);
+        const isPinned = hasPinnedSchema(options);
+        const { columns, plannedDays } = isPinned
+          ? planPinned(downloads, options)
+          : await planAllDays(downloads, runFolder, options);
+        const dayFiles = writeDayFiles(plannedDays, zoneOf(options.columnSettings.timezone), engine, runFolder);
         // DuckDB writes the next day while one is sent, unless that may have to be waited for at the service.
-        const nextFiles = isPinned ? dayFiles : oneAhead(dayFiles);
-        await sendDays(nextFiles, typedColumns(plan.columns), output, options, onSent);
+        const dayFilesAhead = isPinned ? dayFiles : oneAhead(dayFiles);
+        await sendDays(dayFilesAhead, columns, output, options, onSent);
       } finally {
         await engine.close();
       }
@@ -73,36 +78,37 @@ async function writeArrow(
   }
 }
 
-/** Plans a stream of the pinned columns. Its days are read as they come. */
-function planPinned(days: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions): StreamPlan {
-  const columns = pinnedColumns(columnSettings);
+/** Plans a stream of the pinned columns. Its days are planned as they come. */
+function planPinned(downloads: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions) {
+  const columns = typedColumns(columnsOfNewTable(columnSettings));
   // What the stream lacks goes to `_rescued`, also if `column_types` names it.
-  const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
+  const pinnedTypes = new Map(columns.map(({ source, type }) => [source, type]));
   const frozenSettings = { ...columnSettings, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
-  return { downloads: days, columns, columnSettings: frozenSettings };
+  async function* planEach(): AsyncGenerator<PlannedDay> {
+    for await (const download of downloads) {
+      yield { download, columns: planColumns(columns, [download], frozenSettings, false).columns };
+    }
+  }
+  return { columns, plannedDays: planEach() };
 }
 
 /** Plans a stream of the columns of all days. Their files are kept in the folder of the run until the last has come. */
 async function planAllDays(
-  days: AsyncIterable<CheckedDay>,
+  downloads: AsyncIterable<CheckedDay>,
   runFolder: RunFolder,
   { columnSettings, logger }: LoadOptions,
-): Promise<StreamPlan> {
-  const downloads: CheckedDay[] = [];
-  let columns = EVENTS.initialColumns;
-  for await (const download of days) {
-    const plan = planColumns(columns, [download], columnSettings, downloads.length === 0);
-    logWidened(logger, plan.changes);
-    columns = plan.columns;
-    const files: CheckedFile[] = [];
-    for (const [i, file] of download.files.entries()) {
-      const path = join(runFolder.path, `${downloads.length}-${i}.csv`);
-      await rename(file.path, path);
-      files.push({ ...file, path });
-    }
-    downloads.push({ ...download, files });
+) {
+  // Settings that do not fit are refused before the first request.
+  const columnsBefore = columnsOfNewTable(columnSettings);
+  const keptDownloads: CheckedDay[] = [];
+  for await (const { receipt, files } of downloads) {
+    const keptFiles = files.map((file, i) => ({ ...file, path: join(runFolder.path, `${receipt.day}-${i}.csv`) }));
+    for (const [i, { path }] of files.entries()) await rename(path, keptFiles[i].path);
+    keptDownloads.push({ receipt, files: keptFiles });
   }
-  return { downloads, columns, columnSettings };
+  const { columns, changes } = planColumns(columnsBefore, keptDownloads, columnSettings, true);
+  logWidened(logger, changes);
+  return { columns: typedColumns(columns), plannedDays: keptDownloads.map((download) => ({ download, columns })) };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */

@@ -73,14 +73,14 @@ export class IpcStream {
 }
 
 /** Yields the record batches of a file of a day, and removes it. A row group is decoded as a whole. */
-export async function* recordBatches({ path, batchRows }: DayFile) {
+export async function* recordBatches({ path, recordBatchRows }: DayFile) {
   if (path === undefined) return;
   // 5 MB of WebAssembly, which only this needs.
   const { ParquetFile } = await import('parquet-wasm');
   const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {
     for (const rowGroup of file.metadata().rowGroups().keys()) {
-      const table = await file.read({ rowGroups: [rowGroup], batchSize: batchRows });
+      const table = await file.read({ rowGroups: [rowGroup], batchSize: recordBatchRows });
       const batches = table.recordBatches();
       table.free();
       for (const batch of batches) yield { rows: batch.numRows, messages: messagesOf(batch.intoIPCStream()) };
