@@ -47,12 +47,12 @@ export class ObservedService implements ExportService {
     return this.#service.export(request, signal, async (answer) => {
       this.answeredExports++;
       this.#compareClocks(answer.serverTime);
-      return use(answer.kind === 'data' ? { ...answer, bytes: this.#counted(answer.bytes) } : answer);
+      return use(answer.kind === 'data' ? { ...answer, stream: this.#counted(answer.stream) } : answer);
     });
   }
 
-  async *#counted(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-    for await (const chunk of bytes) {
+  async *#counted(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const chunk of stream) {
       this.receivedBytes += chunk.length;
       yield chunk;
     }

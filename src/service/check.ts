@@ -46,7 +46,7 @@ export async function checkService(
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
-      return answer.kind === 'data' ? noDataOfBody(answer.bytes, host) : answer;
+      return answer.kind === 'data' ? noDataOfBody(answer.stream, host) : answer;
     });
   logger.info('check.cost', COST);
   let noData: NoData | undefined;
@@ -92,14 +92,14 @@ function mayBeDueToEvent(noData: NoData | undefined): boolean {
 }
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */
-async function noDataOfBody(bytes: ExportBody['bytes'], host: string): Promise<NoData | undefined> {
+async function noDataOfBody(stream: ExportBody['stream'], host: string): Promise<NoData | undefined> {
   const notAnExport = (code: string, why: string): NoData => ({
     kind: 'config',
     code,
     clause: `${host} answers, but not with an export of events (${why}): is base_url right?`,
   });
   try {
-    const missing = missingColumns(await readHeader(bytes));
+    const missing = missingColumns(await readHeader(stream));
     if (missing.length === 0) return undefined;
     return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
   } catch (error) {

@@ -49,13 +49,13 @@ export class DeletionClient {
 
   /**
    * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
-   * be sent at all. The service and the network never make it reject. `isAddressProven` is asked after the answer:
+   * be sent at all. The service and the network never make it reject. `hasConfirmedBefore` is asked after the answer:
    * whether the service has confirmed a deletion.
    */
   async deleteProfile(
     externalId: string,
     signal: AbortSignal,
-    isAddressProven: () => boolean,
+    hasConfirmedBefore: () => boolean,
   ): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     if (!isSendable(externalId)) {
@@ -71,7 +71,7 @@ export class DeletionClient {
     );
     try {
       return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
-        this.#exchange(request, timedSignal, isAddressProven),
+        this.#exchange(request, timedSignal, hasConfirmedBefore),
       );
     } catch (error) {
       signal.throwIfAborted();
@@ -80,14 +80,14 @@ export class DeletionClient {
     }
   }
 
-  async #exchange(request: OutgoingRequest, signal: AbortSignal, isAddressProven: () => boolean) {
+  async #exchange(request: OutgoingRequest, signal: AbortSignal, hasConfirmedBefore: () => boolean) {
     const answer = await this.#transport.send(request, signal);
     try {
       const { status, headers } = answer;
       if (status === 200) checkCharset(headers);
       // A failure counts by its status, also one whose body cannot be read.
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
-      const context = { host: this.#transport.host, isAddressProven: isAddressProven() };
+      const context = { host: this.#transport.host, hasConfirmedBefore: hasConfirmedBefore() };
       const traits = deletionTraits(status, body.toString(), context);
       const { kind, code = traits.code ?? `http_${status}`, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
       return { kind, code, status, message, quotaReport: readQuotaReport(headers, this.#options.clock.now()) };

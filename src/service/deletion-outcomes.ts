@@ -19,8 +19,8 @@ export interface DeletionTraits {
   readonly claimsSuccess: boolean;
   /** True if the envelope's `data` is false. */
   readonly deletedNothing: boolean;
-  /** True if the service has confirmed another deletion: then its address is right. */
-  readonly isAddressProven: boolean;
+  /** True if the service has confirmed a deletion before: then its address is right. */
+  readonly hasConfirmedBefore: boolean;
   readonly host: string;
 }
 
@@ -95,7 +95,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     text: ({ host, code }) => `${host} does not delete this id (${code}).`,
   },
   {
-    when: ({ status, isAddressProven }) => status === 404 && isAddressProven,
+    when: ({ status, hasConfirmedBefore }) => status === 404 && hasConfirmedBefore,
     kind: 'rejected',
     text: ({ host }) => `${host} does not know this id (404).`,
   },
@@ -127,7 +127,7 @@ const CODE = /^\d{5}$/;
 export function deletionTraits(
   httpStatus: number,
   text: string,
-  context: Pick<DeletionTraits, 'host' | 'isAddressProven'>,
+  context: Pick<DeletionTraits, 'host' | 'hasConfirmedBefore'>,
 ): DeletionTraits {
   const { status: success, code, message, data } = parseJsonObject(text);
   const codeText = typeof code === 'number' ? String(code) : code;

@@ -6,7 +6,8 @@ const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
 
 /** A format other than CSV; `found` names it in messages. */
 interface OtherFormat {
-  readonly kind: 'json' | 'html' | 'other';
+  /** Undefined for binary data. */
+  readonly kind?: 'json' | 'html';
   readonly found: string;
 }
 
@@ -16,8 +17,8 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [OPEN_BRACE, JSON_OBJECT],
   [OPEN_BRACKET, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],
   [LESS_THAN, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
-  [0x00, { kind: 'other', found: 'binary data' }],
-  [0x1f, { kind: 'other', found: 'binary data, perhaps still compressed' }],
+  [0x00, { found: 'binary data' }],
+  [0x1f, { found: 'binary data, perhaps still compressed' }],
 ]);
 
 interface BodyStart {

@@ -22,9 +22,9 @@ export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
   readonly output: Output;
 }
 
-/** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */
+/** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its stream and the output throw. */
 export async function checkBody<Output extends CheckedOutput>(
-  body: AsyncIterable<Uint8Array>,
+  stream: AsyncIterable<Uint8Array>,
   output: Output,
   { scannerOptions, signal }: { readonly scannerOptions: ScannerOptions; readonly signal: AbortSignal },
 ): Promise<CheckedBody<Output>> {
@@ -32,7 +32,7 @@ export async function checkBody<Output extends CheckedOutput>(
   const hash = createHash('sha256');
   let bytes = 0;
   try {
-    for await (const chunk of body) {
+    for await (const chunk of stream) {
       signal.throwIfAborted();
       bytes += chunk.length;
       hash.update(chunk);

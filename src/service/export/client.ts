@@ -2,6 +2,10 @@
 // `quota-rules.ts`. `content.ts` looks at the start of an answer, and `outcomes.ts` says what the answer means.
 // `download.ts` repeats a request until its answer is final; `checked-body.ts` checks the body. `profiles.ts` does so
 // for profiles. `export-header.ts` reads the first line alone.
+//
+//   one request comes to             an ExportAnswer: an ExportBody, which may be CSV, or NoData
+//   the check of its body comes to   a CheckedBody, or NoData
+//   all requests come to             a DownloadResult: a CheckedBody, or NoDownload
 
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
@@ -107,19 +111,19 @@ export class ExportClient implements ExportService {
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #classify(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | NoData> {
-    let bytes = answer.bytes(waitLimit);
+    let stream = answer.bytes(waitLimit);
     let start: Buffer;
     try {
       if (answer.status === 200) {
-        const body = await peekBody(bytes);
-        if (body.content === 'other') {
+        const peeked = await peekBody(stream);
+        if (peeked.content === 'maybe_csv') {
           checkCharset(answer.headers);
-          return { kind: 'data', bytes: this.#csvBytes(body.bytes, waitLimit.callerSignal) };
+          return { kind: 'data', stream: this.#csvStream(peeked.stream, waitLimit.callerSignal) };
         }
-        bytes = body.bytes;
+        ({ stream } = peeked);
       }
       // What came before a failure may name its reason.
-      start = await firstBytes(bytes, { keepsPart: true });
+      start = await firstBytes(stream, { keepsPart: true });
     } catch (error) {
       return this.#noDataOf(error);
     }
@@ -135,10 +139,10 @@ export class ExportClient implements ExportService {
     return { kind, code, clause };
   }
 
-  /** The bytes of a body, whose errors become an InterruptedExport. */
-  async *#csvBytes(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): ByteStream {
+  /** The stream of a body, whose errors become an InterruptedExport. */
+  async *#csvStream(stream: ByteStream, signal: AbortSignal): ByteStream {
     try {
-      yield* bytes;
+      yield* stream;
     } catch (error) {
       signal.throwIfAborted();
       throw new InterruptedExport(this.#noDataOf(error), error);

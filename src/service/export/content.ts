@@ -12,12 +12,12 @@ export function contentOf(bytes: Uint8Array, { isAll }: { readonly isAll: boolea
     if (parseJsonOfKind(Array.isArray, text)?.length === 0) return 'empty_list';
   }
   const start = bodyStart(bytes, isAll);
-  return start && (start.otherFormat?.kind ?? 'other');
+  return start && (start.otherFormat?.kind ?? 'maybe_csv');
 }
 
 /** What a body that is not data shows. */
 export const traitsOfBody = (body: Buffer, token: string): Pick<ExportTraits, 'content' | 'reason'> => ({
-  content: contentOf(body, { isAll: true }) ?? 'other',
+  content: contentOf(body, { isAll: true }) ?? 'maybe_csv',
   reason: reasonIn(body.toString(), token),
 });
 
@@ -48,10 +48,10 @@ export function originOf(location: string | undefined, base: string): string | u
 /** Leading white space, and a first line that may be JSON, are read no further than this many bytes. */
 const MAX_START_BYTES = 64 * 1024;
 
-/** Reads a body until its first bytes show what it is; `bytes` is the whole body. Throws what the body throws. */
+/** Reads a body until its first bytes show what it is; `stream` is the whole body. Throws what the body throws. */
 export async function peekBody(
   body: ByteStream,
-): Promise<{ readonly content: BodyContent; readonly bytes: ByteStream }> {
+): Promise<{ readonly content: BodyContent; readonly stream: ByteStream }> {
   let start: Uint8Array = new Uint8Array(0);
   let content: BodyContent | undefined;
   while (content === undefined && start.length < MAX_START_BYTES) {
@@ -59,5 +59,5 @@ export async function peekBody(
     if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
     content = contentOf(start, { isAll: next.done === true });
   }
-  return { content: content ?? 'other', bytes: rejoined(start, body) };
+  return { content: content ?? 'maybe_csv', stream: rejoined(start, body) };
 }

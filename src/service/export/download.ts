@@ -28,8 +28,8 @@ export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runt
   readonly mayGrow?: boolean;
 }
 
-/** What the attempts at one export came to. */
-export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | NoDownload) & {
+/** What all attempts at one export came to. */
+export type DownloadResult<Output extends CheckedOutput> = (CheckedBody<Output> | NoDownload) & {
   /** Number of requests that were sent. */
   readonly exports: number;
 };
@@ -44,7 +44,7 @@ const TOO_LARGE_AFTER = 3;
 /** Sends an export until its answer is final. Throws what its output throws, and UserErrors of the quota. */
 export const downloadChecked = <Output extends CheckedOutput>(
   options: DownloadOptions<Output>,
-): Promise<FinalAnswer<Output>> => new Download(options).run();
+): Promise<DownloadResult<Output>> => new Download(options).run();
 
 /**
  * The attempts at one export.
@@ -70,7 +70,7 @@ class Download<Output extends CheckedOutput> {
     this.#options = options;
   }
 
-  async run(): Promise<FinalAnswer<Output>> {
+  async run(): Promise<DownloadResult<Output>> {
     const { clock, random, signal } = this.#options;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
     const answer = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#afterAllAttempts();
@@ -147,7 +147,7 @@ class Download<Output extends CheckedOutput> {
     try {
       return await service.export(request, signal, async (answer) =>
         answer.kind === 'data'
-          ? this.#checkLastLine(await checkBody(answer.bytes, await openOutput(), this.#options))
+          ? this.#checkLastLine(await checkBody(answer.stream, await openOutput(), this.#options))
           : answer,
       );
     } catch (error) {

@@ -19,7 +19,7 @@ export function downloadHeader(
 ): Promise<readonly string[]> {
   const exporting = withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
     service.export(request, timedSignal, async (answer) => {
-      if (answer.kind === 'data') return readHeader(answer.bytes, { needsLineEnd: true });
+      if (answer.kind === 'data') return readHeader(answer.stream, { needsLineEnd: true });
       throw transientError(sentenceOf(answer.clause));
     }),
   );
@@ -34,11 +34,11 @@ export function downloadHeader(
  * name may have been cut; `needsLineEnd`: such a line is none.
  */
 export async function readHeader(
-  bytes: AsyncIterable<Uint8Array>,
+  stream: AsyncIterable<Uint8Array>,
   { needsLineEnd = false } = {},
 ): Promise<readonly string[]> {
   const reader = new RowReader();
-  for await (const chunk of bytes) {
+  for await (const chunk of stream) {
     reader.push(chunk);
     if (reader.next()) return reader.row.texts();
   }

@@ -21,7 +21,7 @@ export class InterruptedExport extends UserError {
 export interface ExportBody {
   readonly kind: 'data';
   /** The decoded CSV. Throws InterruptedExport, or the signal's reason. Only rows show an early end without error. */
-  readonly bytes: AsyncIterable<Uint8Array>;
+  readonly stream: AsyncIterable<Uint8Array>;
 }
 
 /** Why one request gave no data. `code` is its reason, of which a kind has several. */

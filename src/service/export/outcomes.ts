@@ -2,8 +2,8 @@ import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../outcome-table.ts';
 import type { NoData } from './export-service.ts';
 
-/** What a body's first bytes show, behind a BOM and white space. `other` may be CSV: the scan checks it. */
-export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
+/** What a body's first bytes show, behind a BOM and white space. `maybe_csv`: none of the others; the scan decides. */
+export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'maybe_csv';
 
 export interface ExportTraits {
   readonly status: number;

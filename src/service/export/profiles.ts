@@ -2,7 +2,7 @@ import type { Runtime } from '../../base/runtime.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { CheckedOutput } from './checked-body.ts';
-import { type DownloadOptions, downloadChecked, type FinalAnswer } from './download.ts';
+import { type DownloadOptions, type DownloadResult, downloadChecked } from './download.ts';
 import type { ProfileRequest } from './export-service.ts';
 import { NOT_FOUND_CODE } from './outcomes.ts';
 
@@ -24,7 +24,7 @@ export interface ProfileOptions<Output extends CheckedOutput>
 export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,
   { scannerOptions, ...download }: ProfileOptions<Output>,
-): Promise<FinalAnswer<Output>> {
+): Promise<DownloadResult<Output>> {
   const answer = await downloadChecked({
     ...download,
     label: 'profiles',

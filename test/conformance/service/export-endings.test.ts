@@ -88,7 +88,7 @@ describe('closing an export', () => {
     const { service, quota } = exportService(server.url);
     await service.export(EXPORT_REQUEST, new AbortController().signal, async (answer) => {
       if (answer.kind !== 'data') throw new Error(answer.clause);
-      for await (const _chunk of answer.bytes) break;
+      for await (const _chunk of answer.stream) break;
     });
     expect(quota.released).toBe(1);
     await service.close();

@@ -25,7 +25,7 @@ async function endsInReset(steps: readonly Step[], read: (bytes: number) => unkn
   const { service } = exportService((await serve(() => steps)).url);
   const reading = service.export(EXPORT_REQUEST, NEVER, async (answer) => {
     let bytes = 0;
-    for await (const chunk of answer.kind === 'data' ? answer.bytes : []) {
+    for await (const chunk of answer.kind === 'data' ? answer.stream : []) {
       bytes += chunk.length;
       await read(bytes);
     }
@@ -76,7 +76,7 @@ describe('complete bodies', () => {
     const steps = [{ send: start }, { send: first }, { until: isRead }, { send: rest }, { reset: true as const }];
     let bytes = 0;
     await exportService((await serve(() => steps)).url).service.export(EXPORT_REQUEST, NEVER, async (answer) => {
-      for await (const chunk of answer.kind === 'data' ? answer.bytes : []) {
+      for await (const chunk of answer.kind === 'data' ? answer.stream : []) {
         bytes += chunk.length;
         go();
         // The reset comes before the rest is read.

@@ -69,7 +69,7 @@ export function answerOf(
   const asking = service.export(request, signal, async (answer) => {
     if (answer.kind !== 'data') return answer;
     const chunks: Uint8Array[] = [];
-    for await (const chunk of answer.bytes) chunks.push(Buffer.from(chunk));
+    for await (const chunk of answer.stream) chunks.push(Buffer.from(chunk));
     return { kind: answer.kind, text: Buffer.concat(chunks).toString() };
   });
   return asking.catch((error: unknown) => {

@@ -32,7 +32,7 @@ describe('the answer to an export', () => {
     [200, undefined, 'empty', 'empty', 'empty_body'],
     [200, undefined, 'html', 'retry', 'html_200'],
     [204, undefined, 'empty', 'empty', 'no_content'],
-    [206, undefined, 'other', 'retry', 'odd_status'],
+    [206, undefined, 'maybe_csv', 'retry', 'odd_status'],
     [302, undefined, 'empty', 'config', 'redirect'],
     [400, 'invalid_parameter', 'json', 'invalid'],
     [400, 'exceed_date_range_limit', 'json', 'gone'],
@@ -75,9 +75,9 @@ describe('the answer to an export', () => {
 describe('the answer to a deletion', () => {
   const OK = { status: true, code: '20000', message: 'OK', data: true };
   const failure = (code: unknown) => ({ status: false, code, message: 'x', data: null });
-  const outcome = (status: number, body: unknown, isAddressProven = false) => {
+  const outcome = (status: number, body: unknown, hasConfirmedBefore = false) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
-    const traits = deletionTraits(status, text, { host: 'api.example', isAddressProven });
+    const traits = deletionTraits(status, text, { host: 'api.example', hasConfirmedBefore });
     const { kind, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
     return { kind, message, code: traits.code };
   };
