@@ -11,7 +11,16 @@ import type { Plan } from './which-days.ts';
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
 
-/** The results of the days of one plan, and what follows: warnings, a failure, the next state of a place or stream. */
+/**
+ * The results of the days of one plan, and what follows: warnings, a failure, the next state of a place or stream.
+ *
+ *   a day that was not loaded     what follows
+ *   gone, and wanted or named     a gap: fails the run, or is recorded (`on_gap`)
+ *   gone, and wanted by nobody    a warning
+ *   failed, and over              fails the run, at once if it is the third
+ *   unproven                      fails the run, unless one of those above does
+ *   failed, and open              a warning; fails a run that loaded no day, unless one of those above does
+ */
 export class DayResults {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, ReceiptSummary>;
@@ -29,7 +38,7 @@ export class DayResults {
   /** Days that are no longer exported, and of which no warning tells yet. */
   #untoldDays: Day[] = [];
   readonly #failures: UserError[] = [];
-  /** Why a day that is not over was not loaded. */
+  /** Why the first open day was not loaded. */
   #openError: UserError | undefined;
 
   constructor(plan: Plan, deps: ExtractDeps) {

@@ -52,7 +52,8 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
     deps.logger.warn('discover.partial', message);
     return [];
   });
-  return joinColumns(header, await scanSample(lastDay, config, deps), config);
+  const scans = await scanSample(lastDay, config, deps);
+  return joinColumns(header, scans, config);
 }
 
 /** The columns of a header, of a sample, and those of the service that the configuration keeps, each once. */
@@ -66,6 +67,7 @@ function joinColumns(
   const keptColumns = [...KNOWN_COLUMNS.values()].filter(({ name, required }) => required || keepsColumn(name, config));
   const keptNames = keptColumns.map(({ name }) => name).filter((name) => name !== EVENT_NAME_ALTERNATIVE);
   const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(keptNames)];
+  // Of columns with one key the last counts.
   const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
   const sortedColumns = [...byKey.values()].sort(
     (a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence,

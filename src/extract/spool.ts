@@ -1,4 +1,4 @@
-// The files of a run on disk, and the exports that are written into them.
+// The files of a run on disk, into which exports are written.
 
 import { randomUUID } from 'node:crypto';
 import { open, unlink, writeFile } from 'node:fs/promises';
@@ -6,15 +6,11 @@ import { join } from 'node:path';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
-import type { FinalAnswer } from '../service/export/download.ts';
-import type { EventRequest } from '../service/export/export-service.ts';
+import type { DownloadResult } from '../service/export/download.ts';
 import type { CheckedFile } from './checked-day.ts';
 
-/** Exports the day at hand, or with these changes to its request, until the answer is final. */
-export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledAnswer>;
-
 /** A body that was checked and written into a file, or the reason why there is none. */
-export type SpooledAnswer = FinalAnswer<SpoolOutput>;
+export type SpooledDownload = DownloadResult<SpoolOutput>;
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {

@@ -1,24 +1,19 @@
 import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
+import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 
 type StreamRules = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
-/** The streams of the catalog, by `streamKey`. Throws one config failure with the problems of all streams. */
-export function requireIdStreams(
-  catalog: readonly ConfiguredStream[],
-  rules: StreamRules,
-): ReadonlyMap<string, ConfiguredStream> {
+/** Throws one config failure with the problems of all streams, unless each has ids alone, and only adds some. */
+export function checkIdStreams(catalog: readonly ConfiguredStream[], rules: StreamRules): void {
   const problems = catalog.flatMap((stream) =>
     [...modeProblems(stream), ...schemaProblems(stream, rules)].map(
       (problem) => `stream ${stream.descriptor.name}: ${problem}`,
     ),
   );
-  if (problems.length > 0) {
+  if (problems.length > 0)
     throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
-  }
-  return new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
 }
 
 function modeProblems(stream: ConfiguredStream): string[] {

@@ -34,10 +34,13 @@ const IGNORED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE',
  * Gives the records and states of a platform's stdin. Throws for a stream that is not configured, and for a line that
  * is no message. The failure names the number of the line, not its content.
  */
-export async function* inputMessages(
-  { input, logger, signal }: VerbContext,
-  streams: Streams,
-): AsyncGenerator<InputRecord | InputState, void, undefined> {
+export async function* inputMessages({
+  input,
+  catalog,
+  logger,
+  signal,
+}: VerbContext): AsyncGenerator<InputRecord | InputState, void, undefined> {
+  const streams = new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
   let line = 0;
   for await (const lines of readLines(input)) {
     signal.throwIfAborted();

@@ -8,7 +8,7 @@ import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts
 import { IdList } from '../../erasure/list/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import { readConfig, type Verb } from '../protocol/connector.ts';
-import { requireIdStreams } from './id-streams.ts';
+import { checkIdStreams } from './id-streams.ts';
 import { inputMessages } from './input-messages.ts';
 import { StateQueue } from './state-queue.ts';
 
@@ -21,10 +21,10 @@ export const write: Verb = async (context) => {
   const config = readConfig(parseDestinationConfig, context);
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
-  const streams = requireIdStreams(catalog, config);
+  checkIdStreams(catalog, config);
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
-  for await (const message of inputMessages(context, streams)) {
+  for await (const message of inputMessages(context)) {
     if (message.type === 'STATE') queue.addState(message);
     else queue.addRow(message.stream, addToList(idList, message.data, message.line, config));
   }

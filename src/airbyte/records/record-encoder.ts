@@ -11,7 +11,7 @@ import { ITEM_POSITION } from '../../table/column-names.ts';
 import { configuredProperties } from './properties.ts';
 import { memberLabel, type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowIds } from './row-ids.ts';
-import { KEY_PROPERTY, RESCUED_PROPERTY, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
+import { KEY_PROPERTY, RESCUED_PROPERTY, type RowSelection, STREAMS, type StreamSchemas } from './streams.ts';
 
 /** Room (bytes) for the quotes and commas of a cell, and for its entry of 67 bytes in `meta.changes`. */
 const CELL_ROOM = 300;
@@ -49,7 +49,7 @@ export class RecordEncoder {
 
   /** `zone`: that of datetimes that name none. `lines` get the records. */
   constructor(
-    stream: RecordStream,
+    stream: StreamSchemas,
     { columns }: Pick<CheckedFile, 'columns'>,
     { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
     lines: ByteBuffer,
@@ -161,7 +161,7 @@ export class RecordEncoder {
 }
 
 /** The labels of properties that are no column of the export; undefined for one that is not sent. */
-function labelsOf({ name, schemas }: RecordStream) {
+function labelsOf({ name, schemas }: StreamSchemas) {
   const { selection, programProperties } = STREAMS[name];
   const properties = new Set(Object.keys(programProperties));
   // A row that names no event is an event of its own, whose id is the key of the row.

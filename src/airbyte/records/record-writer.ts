@@ -14,7 +14,7 @@ import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../ex
 import { EVENTS, isItemGroup, USER_PROFILES } from '../../table/tables.ts';
 import { RecordEncoder, type StreamStats } from './record-encoder.ts';
 import { RowIds } from './row-ids.ts';
-import { PROFILE_STREAM, type RecordStream, STREAMS } from './streams.ts';
+import { PROFILE_STREAM, STREAMS, type StreamSchemas } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
 const PIECE_BYTES = 256 * 1024;
@@ -33,7 +33,7 @@ interface RecordOptions {
  */
 export async function writeRecords(
   day: Pick<CheckedDay, 'files'>,
-  streams: readonly RecordStream[],
+  streams: readonly StreamSchemas[],
   write: (lines: Uint8Array) => Promise<void>,
   { timezone, emittedAt, signal }: RecordOptions,
 ): Promise<readonly StreamStats[]> {

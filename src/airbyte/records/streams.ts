@@ -95,8 +95,8 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
 export const PROFILE_STREAM = 'user_profiles';
 export const EVENT_STREAMS: readonly StreamName[] = ['events', 'event_logs', 'event_items'];
 
-/** A stream as its records are written. */
-export interface RecordStream {
+/** What the records of a stream have. */
+export interface StreamSchemas {
   readonly name: StreamName;
   /** JSON schemas of the properties that are sent; undefined for one that only the configured primary key names. */
   readonly schemas: ReadonlyMap<string, unknown>;

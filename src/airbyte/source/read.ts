@@ -13,11 +13,11 @@ import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { readConfig, type Verb } from '../protocol/connector.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import { writeRecords } from '../records/record-writer.ts';
-import { PROFILE_STREAM, type RecordStream } from '../records/streams.ts';
-import { EventStream } from './event-stream.ts';
+import { PROFILE_STREAM, type StreamSchemas } from '../records/streams.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { StreamOutput } from './stream-output.ts';
 import { planStream, requireFilledColumn } from './stream-plans.ts';
+import { StreamProgress } from './stream-progress.ts';
 
 interface ReadDeps extends ExtractDeps {
   readonly config: SourceConfig;
@@ -84,12 +84,12 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
 async function readEvents(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps): Promise<void> {
   const logger = withoutRepeats(deps.logger);
   const now = deps.clock.now();
-  const streams: EventStream[] = [];
+  const streams: StreamProgress[] = [];
   for (const output of outputs) {
     const state = states.get(streamKey(output.descriptor));
     try {
       const plan = planStream(output.configuredStream, state, deps.config, now);
-      streams.push(new EventStream(output, plan, { ...deps, logger }));
+      streams.push(new StreamProgress(output, plan, { ...deps, logger }));
     } catch (error) {
       await output.fail(error);
     }
@@ -105,10 +105,10 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   }
 }
 
-const isRunning = ({ output }: EventStream): boolean => output.isRunning;
+const isRunning = ({ output }: StreamProgress): boolean => output.isRunning;
 
 /** Downloads the days and delivers them in order, as long as a stream wants more. */
-async function deliverDays(streams: readonly EventStream[], deps: ReadDeps): Promise<void> {
+async function deliverDays(streams: readonly StreamProgress[], deps: ReadDeps): Promise<void> {
   const plans = streams.map(({ plan }) => plan);
   const downloads = await DownloadQueue.open(plans, deps);
   try {
@@ -124,21 +124,21 @@ async function deliverDays(streams: readonly EventStream[], deps: ReadDeps): Pro
 }
 
 /** Gives a day to the streams that want it: its records in one pass, and a state for each. */
-async function deliverDay(result: DayResult, streams: readonly EventStream[], deps: ReadDeps): Promise<void> {
+async function deliverDay(result: DayResult, streams: readonly StreamProgress[], deps: ReadDeps): Promise<void> {
   const { day } = result;
-  const recipients: EventStream[] = [];
+  const recipients: StreamProgress[] = [];
   for (const stream of streams) if (stream.needs(day) && (await stream.accept(result))) recipients.push(stream);
   if (result.kind === 'downloaded') {
     const { checkedDay } = result;
-    const recordStreams = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
-    const stats = await writeDay(checkedDay, recordStreams, deps);
+    const streamSchemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
+    const stats = await writeDay(checkedDay, streamSchemas, deps);
     for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
     await removeFiles(checkedDay.files);
   }
   for (const stream of streams) if (stream.needs(day)) await stream.completeAfter(day);
 }
 
-function writeDay(day: CheckedDay, streams: readonly RecordStream[], { config, writer, clock, signal }: ReadDeps) {
+function writeDay(day: CheckedDay, streams: readonly StreamSchemas[], { config, writer, clock, signal }: ReadDeps) {
   const options = { timezone: config.timezone, emittedAt: clock.now(), signal };
   return writeRecords(day, streams, (lines) => writer.writeBytes(lines), options);
 }

@@ -1,7 +1,12 @@
 // This folder: the Airbyte source. `check.ts`, `discover.ts` and `read.ts` are its verbs. `read.ts` reads the profiles,
-// then the days; meanwhile `heartbeat.ts` gives signs of life. A stream is a `ConfiguredStream` in the catalog.
-// `stream-plans.ts` decides its days from its saved state. While it is read, an `EventStream` has its days and its
-// cursor, and a `StreamOutput` tells the platform of it.
+// then the days; meanwhile `heartbeat.ts` gives signs of life. What is known of a stream has these names:
+//
+//   AirbyteStream      what `discover` offers: its name, its schema, its modes
+//   ConfiguredStream   what the user chose of that, in the catalog
+//   StreamPlan         the days to read, decided by `stream-plans.ts` from its saved state
+//   StreamProgress     its days while they are read, what they came to, and its cursor
+//   StreamOutput       what the platform is told of it
+//   StreamSchemas      the properties of its records; `StreamStats`: what was written of them
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import type { Connector, Verb } from '../protocol/connector.ts';

@@ -4,13 +4,13 @@ import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTraceMessage, type StreamStatus, stateMessage, streamStatusMessage } from '../protocol/messages.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
-import { RESCUED_PROPERTY, type RecordStream } from '../records/streams.ts';
+import { RESCUED_PROPERTY, type StreamSchemas } from '../records/streams.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
   readonly configuredStream: ConfiguredStream;
   readonly descriptor: ConfiguredStream['descriptor'];
-  readonly schemas: RecordStream['schemas'];
+  readonly schemas: StreamSchemas['schemas'];
   failure: UserError | undefined;
   readonly #context: VerbContext;
   /** The last one that was written, or is being written. */

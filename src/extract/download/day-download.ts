@@ -1,6 +1,6 @@
 // This folder: one day, from its request to a checked download. `day-download.ts` says what an answer means for a day.
-// `end-day.ts` proves whether an export includes its end. `parts.ts` divides a day that is too large.
-// `download-queue.ts` downloads several days at once.
+// `end-day.ts` proves whether an export includes its end, and `parts.ts` divides a day that is too large: both by the
+// exports of `send-export.ts`. `download-queue.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -13,10 +13,11 @@ import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { checkedFileOf, openSpoolOutput, removeFiles, type SendExport, type SpooledAnswer } from '../spool.ts';
+import { checkedFileOf, openSpoolOutput, removeFiles, type SpooledDownload } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
+import type { SendExport } from './send-export.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */
 export type DayResult = DownloadedDay | UnprovenDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
@@ -108,7 +109,7 @@ export class DayDownloader {
    *   config, invalid            ends the run                             left to the next run
    *   later                      failed                                   left to the next run
    */
-  async #resultOf(answer: SpooledAnswer): Promise<DayResult> {
+  async #resultOf(answer: SpooledDownload): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([checkedFileOf(answer)]);
     if (!this.#isOver) return this.#failed(downloadError(day, answer));
@@ -139,7 +140,7 @@ export class DayDownloader {
     const secondAnswer = await this.#export();
     if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
     // All rows of the day may have been removed since, those of erased people.
-    const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#rowsBefore;
+    const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#storedRows.rowsBefore;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), kind: 'unproven', answer };
@@ -160,10 +161,7 @@ export class DayDownloader {
   /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
   async #confirmFewerRows(first: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
-    const rowsBefore = this.#rowsBefore;
-    // A request with another `to_date` may have counted rows of the next day. It says only whether the day has any.
-    const isSameSpan = this.#deps.receipts.get(day)?.to_date === this.#toDate;
-    const leastRows = isSameSpan ? rowsBefore : Math.min(rowsBefore, 1);
+    const { rowsBefore, leastRows } = this.#storedRows;
     const { rows } = first.checkedDay.receipt;
     if (rows >= leastRows) return first;
     const second = await this.#resultOf(await this.#export());
@@ -184,14 +182,18 @@ export class DayDownloader {
   }
 
   /**
-   * The rows that the day had: as counted by the same request, else those of the place. None if they were removed, or
-   * stored under other filters: such counts do not compare.
+   * The rows that the day had before, and the least with which a download replaces them without a second one. None if
+   * they were removed, or stored under other filters: such counts do not compare.
    */
-  get #rowsBefore(): number {
+  get #storedRows(): { readonly rowsBefore: number; readonly leastRows: number } {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
-    if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters)) return 0;
-    return receipt.to_date === this.#toDate ? receipt.rows : (receipt.rows_stored ?? 0);
+    if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters))
+      return { rowsBefore: 0, leastRows: 0 };
+    if (receipt.to_date === this.#toDate) return { rowsBefore: receipt.rows, leastRows: receipt.rows };
+    // A request with another `to_date` may have counted rows of the next day. The place says whether the day has any.
+    const { rows_stored: rowsBefore = 0 } = receipt;
+    return { rowsBefore, leastRows: Math.min(rowsBefore, 1) };
   }
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {

@@ -3,14 +3,15 @@ import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import { type ExportSettings, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { removeFiles, type SendExport, type SpooledAnswer } from '../spool.ts';
+import { removeFiles, type SpooledDownload } from '../spool.ts';
+import type { SendExport } from './send-export.ts';
 
 const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 /** The answers that another `to_date` may change. */
-const MAY_DEPEND_ON_END = new Set<SpooledAnswer['kind']>(['checked', 'empty', 'invalid', 'too_large']);
+const MAY_DEPEND_ON_END = new Set<SpooledDownload['kind']>(['checked', 'empty', 'invalid', 'too_large']);
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most, and tells `service`.
@@ -26,7 +27,7 @@ export async function proveEndDay(
   sendExport: SendExport,
   service: ExtractDeps['service'],
   settings: ExportSettings,
-): Promise<SpooledAnswer> {
+): Promise<SpooledDownload> {
   const next = addDays(day, 1);
   const dayAlone = await sendExport({ to: day });
   if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return dayAlone;
@@ -45,7 +46,7 @@ export async function proveEndDay(
 }
 
 /** True for an export without any row; false for another failure. */
-const hasNoRows = (answer: SpooledAnswer): boolean =>
+const hasNoRows = (answer: SpooledDownload): boolean =>
   answer.kind === 'checked' ? answer.scan.rows === 0 : answer.kind === 'empty';
 
 /**

@@ -3,7 +3,8 @@ import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, NoDownload } from '../../service/export/export-service.ts';
 import type { CheckedFile } from '../checked-day.ts';
 import { filtersAnything } from '../export-settings.ts';
-import { checkedFileOf, removeFiles, type SendExport } from '../spool.ts';
+import { checkedFileOf, removeFiles } from '../spool.ts';
+import type { SendExport } from './send-export.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [

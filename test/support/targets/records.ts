@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StreamStats } from '../../../src/airbyte/records/record-encoder.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
-import type { RecordStream, StreamName } from '../../../src/airbyte/records/streams.ts';
+import type { StreamName, StreamSchemas } from '../../../src/airbyte/records/streams.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
@@ -54,7 +54,7 @@ export class RecordFixture {
 
   async write(
     csv: string | readonly string[],
-    streams: readonly RecordStream[],
+    streams: readonly StreamSchemas[],
     options: WriteOptions = {},
   ): Promise<Written> {
     const files = [csv].flat().map((text) => this.spool(text, options.timezone));
@@ -93,7 +93,7 @@ export function propertyOf(kind: PropertyKind): object {
 }
 
 /** A stream whose properties are given by short names. */
-export const streamOf = (name: StreamName, properties: Readonly<Record<string, PropertyKind>>): RecordStream => ({
+export const streamOf = (name: StreamName, properties: Readonly<Record<string, PropertyKind>>): StreamSchemas => ({
   name,
   schemas: new Map(Object.entries(properties).map(([property, kind]) => [property, propertyOf(kind)])),
 });

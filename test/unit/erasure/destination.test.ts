@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requireIdStreams } from '../../../src/airbyte/destination/id-streams.ts';
+import { checkIdStreams } from '../../../src/airbyte/destination/id-streams.ts';
 import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/catalog-and-states.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { LeapingClock } from '../../support/clock.ts';
@@ -28,7 +28,7 @@ const knows =
 
 describe('the streams of a connection', () => {
   const planned = (stream: Json, scope: object = {}) =>
-    requireIdStreams(parseConfiguredCatalog({ streams: [stream] }), {
+    checkIdStreams(parseConfiguredCatalog({ streams: [stream] }), {
       externalIdField: 'external_id',
       requestedAtField: undefined,
       streams: [],

@@ -17,7 +17,7 @@ const KEPT_DAYS = 35;
  * One stream of events while it is read: its days, what they come to, and its state. `read.ts` gives it each day in
  * order, writes the records of those that it accepts, and has it finish them.
  */
-export class EventStream {
+export class StreamProgress {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
   readonly #service: ExtractDeps['service'];
