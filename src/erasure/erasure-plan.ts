@@ -6,7 +6,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { otherAddressesText } from './ledger/proof-text.ts';
+import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { IdList, type ListedId, refusedSentence } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
@@ -84,7 +84,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
       refusedSentence(list.counts) ?? [],
       list.warnings(),
       memorySentence(idsDoneBefore, ledger, options) ?? [],
-      otherAddressesText(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
+      otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
     ].flat(),
   };
 }

@@ -14,7 +14,7 @@ import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
-import { ensureKey, type KeyedFile, keyForReading } from './ledger/key-file.ts';
+import { ensureKey, type KeySource, keyForReading } from './ledger/key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
@@ -29,13 +29,13 @@ const NEW_LIST_HINT =
 
 export class SuppressionList {
   readonly path: string;
-  readonly #keyedFile: KeyedFile;
+  readonly #keySource: KeySource;
   readonly #diskContext: { readonly subject: string; readonly path: string };
 
   private constructor(file: string, configuredKey: Secret | undefined) {
     this.path = resolve(file);
     this.#diskContext = { subject: `the suppression list ${this.path}`, path: this.path };
-    this.#keyedFile = {
+    this.#keySource = {
       path: this.path,
       keyFileName: 'suppressed.key',
       configuredKey,
@@ -74,7 +74,7 @@ export class SuppressionList {
 
   /** Reads the people for a purge. A missing file is empty. A last line that was cut does not count. */
   readPeople(): SuppressedPeople {
-    return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keyedFile));
+    return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keySource));
   }
 
   /** Throws UserError if nobody could be put on the list. Changes nothing. */
@@ -94,7 +94,7 @@ export class SuppressionList {
   }
 
   async #append(people: KeyCheckByUnifiedId, checkHeld: () => void): Promise<number> {
-    const secret = await ensureKey(this.#keyedFile);
+    const secret = await ensureKey(this.#keySource);
     const file = await open(this.path, 'a+', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(this.path);
@@ -129,8 +129,8 @@ export class SuppressionList {
   #readForLoad() {
     const { path } = this;
     try {
-      const text = this.#keyedFile.configuredKey === undefined ? textIfThere(path) : readFileSync(path, 'utf8');
-      return this.#parse(text, keyForReading(this.#keyedFile));
+      const text = this.#keySource.configuredKey === undefined ? textIfThere(path) : readFileSync(path, 'utf8');
+      return this.#parse(text, keyForReading(this.#keySource));
     } catch (error) {
       if (codeOf(error) === undefined) throw error;
       throw configError(

@@ -1,7 +1,7 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
-import { answerText, countsSentence, placeText, refusedText } from '../../erasure/ledger/proof-text.ts';
+import { answerText, countSentences, placeSentences } from '../../erasure/ledger/proof-text.ts';
 import { formatMinute } from '../terminal/format.ts';
 import { Html, html } from './html.ts';
 import { pageOf } from './page.ts';
@@ -34,7 +34,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by: officers, reasons, since, until } = summary;
   const dayOf = (at: string) => at.slice(0, 10);
-  const sentences = [countsSentence(proof), refusedText(proof) ?? [], summary.places.map(placeText)].flat();
+  const sentences = [...countSentences(proof), ...summary.places.map(placeSentences)];
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${formatCount(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>

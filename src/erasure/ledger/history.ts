@@ -10,12 +10,23 @@ export interface DecidingAnswer {
 
 /** The purge of a place: the rows of an id that a run counted right before, and by when they were removed. */
 interface PlacePurge extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
-  /** As the proof names it. Null for a purge that is not finished: no line says so. */
-  removed_at: string | null;
+  /** By when; null for a purge that is not finished: no line says so. */
+  removedAt: string | null;
   readonly line: number;
 }
 
-/** What the lines say of an id in one word; `not_asked`: a purge alone. */
+/**
+ * What the lines say of an id in one word. The first row that holds counts:
+ *
+ * | state       | what the lines have of the id                                         |
+ * | ----------- | --------------------------------------------------------------------- |
+ * | `open`      | a request without a clear answer, or a purge whose request is to come |
+ * | `confirmed` | the service deleted it, if only once                                  |
+ * | `rejected`  | the service rejected it                                               |
+ * | `not_asked` | a purge, by a run that sends no requests                              |
+ * | `shown`     | a search for the person by the command `person`                       |
+ * | `unknown`   | nothing                                                               |
+ */
 export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown', 'unknown'] as const;
 
 /** What the lines of a ledger say of one id. */
@@ -83,7 +94,7 @@ export class LedgerHistory {
   /** True if rows of the person were removed from a place, and the suppression list that keeps them out still holds. */
   wasErased(id: string): boolean {
     return this.of(id).purges.some(
-      ({ place, rows, removed_at }) => rows > 0 && (removed_at ?? '') > (this.newListAtByPlace.get(place) ?? ''),
+      ({ place, rows, removedAt }) => rows > 0 && (removedAt ?? '') > (this.newListAtByPlace.get(place) ?? ''),
     );
   }
 
@@ -147,9 +158,9 @@ export class LedgerHistory {
    * | another, not more   | it was killed, or failed: its rows are in both | the new one |
    */
   #beginPurge(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
-    const unfinished = history.purges.find((purge) => purge.place === place && purge.removed_at === null);
+    const unfinished = history.purges.find((purge) => purge.place === place && purge.removedAt === null);
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    const newPurge = { run, at, place, rows, removed_at: null, line: number };
+    const newPurge = { run, at, place, rows, removedAt: null, line: number };
     history.purges = [...history.purges.filter((purge) => purge !== unfinished), newPurge];
   }
 
@@ -161,7 +172,7 @@ export class LedgerHistory {
     this.lastPurgeByPlace.set(place, line);
     for (const { runIds, purges } of this.#histories.values()) {
       if (!runIds.has(line.run)) continue;
-      for (const purge of purges) if (purge.place === place) purge.removed_at ??= at;
+      for (const purge of purges) if (purge.place === place) purge.removedAt ??= at;
     }
   }
 }

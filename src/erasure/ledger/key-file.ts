@@ -6,8 +6,9 @@ import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
 import { createFile } from '../../fs/atomic-file.ts';
 import { GROUP_AND_OTHERS_BITS, isProtected } from '../../fs/permissions.ts';
 
-/** A file whose lines are keyed hashes: the ledger, and the suppression list. */
-export interface KeyedFile {
+/** Where the key is under which the lines of a file are hashed: of the ledger, or of the suppression list. */
+export interface KeySource {
+  /** The file with the lines. */
   readonly path: string;
   /** Name of the file with the key, in the same folder. A run makes it once unless a key is configured. */
   readonly keyFileName: string;
@@ -19,12 +20,12 @@ export interface KeyedFile {
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 
 /** The key of a file. A new file, whose key is still to be made, is empty: any key reads it. */
-export const keyForReading = (file: KeyedFile): Secret => existingKey(file) ?? randomKey();
+export const keyForReading = (source: KeySource): Secret => existingKey(source) ?? randomKey();
 
 /** The configured key, else the stored one; undefined for a new file. */
-function existingKey(file: KeyedFile): Secret | undefined {
-  const { path, configuredKey, lostKeyText } = file;
-  const key = configuredKey ?? storedKey(keyPathOf(file));
+function existingKey(source: KeySource): Secret | undefined {
+  const { path, configuredKey, lostKeyText } = source;
+  const key = configuredKey ?? storedKey(keyPathOf(source));
   const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   if (key === undefined && !isNew) throw configError(lostKeyText);
   return key;
@@ -34,17 +35,17 @@ function existingKey(file: KeyedFile): Secret | undefined {
  * The key of a file, which is made for a new one. The caller holds the lock of the file. Without it, two processes
  * could each put a key there on a file system without hard links.
  */
-export async function ensureKey(file: KeyedFile): Promise<Secret> {
-  const existing = existingKey(file);
+export async function ensureKey(source: KeySource): Promise<Secret> {
+  const existing = existingKey(source);
   if (existing !== undefined) return existing;
-  const path = keyPathOf(file);
+  const path = keyPathOf(source);
   await createFile(path, `${randomKey().reveal()}\n`, { mayRename: true });
   const key = storedKey(path);
   if (key === undefined) throw configError(`The key ${path} was taken away while it was made.`);
   return key;
 }
 
-const keyPathOf = ({ path, keyFileName }: KeyedFile): string => join(dirname(path), keyFileName);
+const keyPathOf = ({ path, keyFileName }: KeySource): string => join(dirname(path), keyFileName);
 
 /** Refuses a key that others can read: with it, ids can be guessed. */
 function storedKey(path: string): Secret | undefined {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { HashKey } from '../../base/hash-key.ts';
 import { Secret } from '../../base/secrets.ts';
-import { type KeyedFile, keyForReading } from './key-file.ts';
+import { type KeySource, keyForReading } from './key-file.ts';
 
 /** The keys of a ledger: one for the ids in its lines, one for the codes of its lines. */
 export interface LedgerKeys {
@@ -25,7 +25,7 @@ function derived(secret: Secret, purpose: string): HashKey {
 
 export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
 
-export const keyedLedger = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
+export const ledgerKeySource = (path: string, configuredKey: Secret | undefined): KeySource => ({
   path,
   keyFileName: 'ledger.key',
   configuredKey,
@@ -44,5 +44,5 @@ export interface LedgerFile {
 export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerFile {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, keys: ledgerKeysOf(keyForReading(keyedLedger(path, configuredKey))) };
+  return { path, keys: ledgerKeysOf(keyForReading(ledgerKeySource(path, configuredKey))) };
 }

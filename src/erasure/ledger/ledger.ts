@@ -17,7 +17,7 @@ import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
 import { ensureKey, keyForReading, randomKey } from './key-file.ts';
-import { keyedLedger, type LedgerKeys, ledgerKeysOf, ledgerPathIn } from './ledger-file.ts';
+import { type LedgerKeys, ledgerKeySource, ledgerKeysOf, ledgerPathIn } from './ledger-file.ts';
 import type { LedgerLine, LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {
@@ -70,8 +70,8 @@ export class Ledger {
       if (isPlan) await checkWritable(path);
       else await makeFolders(folder);
       refuseForeignFolder(folder);
-      const file = keyedLedger(path, ledgerKey);
-      const key = isPlan ? keyForReading(file) : await whileLocked(folder, clock, () => ensureKey(file));
+      const keySource = ledgerKeySource(path, ledgerKey);
+      const key = isPlan ? keyForReading(keySource) : await whileLocked(folder, clock, () => ensureKey(keySource));
       const ledger = new Ledger(settings, clock, ledgerKeysOf(key), ids);
       await ledger.#readOn(folder);
       return ledger;

@@ -33,7 +33,7 @@ export function answerText(id: ProvedId, timeOf: (at: string) => string): string
 }
 
 /** What left one place, and what there may still hold the people, as sentences. */
-export function placeText({ place, rows, unfinished, unreached, new_list_at }: ProvedPlace): string {
+export function placeSentences({ place, rows, unfinished, unreached, new_list_at }: ProvedPlace): string {
   return [
     `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
     unfinished ? 'A purge there was not finished, and people may still be there: run the same command again.' : [],
@@ -44,21 +44,20 @@ export function placeText({ place, rows, unfinished, unreached, new_list_at }: P
     .join(' ');
 }
 
-/** How many ids are in which state, as a sentence. */
-export function countsSentence({ summary }: Proof): string {
+/** How many ids are in which state, and of what else the proof says nothing, as sentences. */
+export function countSentences({ summary, service_id, other_addresses }: Proof): string[] {
   const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
   const counts = states.map((state) => `${withSeparators(summary[state])} ${STATE_TEXTS[state]}`);
-  return `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`;
-}
-
-/** That rows of the list were refused, as sentences; undefined if none were. */
-export function refusedText({ summary }: Proof): string | undefined {
-  const sentence = refusedSentence(summary);
-  return sentence === undefined ? undefined : `${sentence} The proof says nothing of them.`;
+  const refused = refusedSentence(summary);
+  return [
+    `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`,
+    otherAddressesSentence(service_id, other_addresses) ?? [],
+    refused === undefined ? [] : `${refused} The proof says nothing of them.`,
+  ].flat();
 }
 
 /** That the ledger has the service under other addresses, too; undefined if it has not. */
-export function otherAddressesText(serviceId: string, addresses: readonly string[]): string | undefined {
+export function otherAddressesSentence(serviceId: string, addresses: readonly string[]): string | undefined {
   if (addresses.length === 0) return undefined;
   return `The ledger also has the service ${serviceId} at ${addresses.join(', ')}: those deletions do not count here.`;
 }
@@ -66,18 +65,16 @@ export function otherAddressesText(serviceId: string, addresses: readonly string
 export function summarySentences(proof: Proof): string[] {
   const { since, until, requested_by, reasons, places } = proof.summary;
   return [
-    countsSentence(proof),
-    otherAddressesText(proof.service_id, proof.other_addresses) ?? [],
-    refusedText(proof) ?? [],
+    ...countSentences(proof),
     ...places.map((place) => {
       const { stays } = place;
       const staysSentence = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${placeText(place)}${staysSentence}`;
+      return `${placeSentences(place)}${staysSentence}`;
     }),
     ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
     ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
     ...(since === null ? [] : [`From ${since} to ${until ?? since}.`]),
-  ].flat();
+  ];
 }
 
 /** The proof as lines for people: facts alone, each with its time. `isList`: the ids have rows of a list. */

@@ -38,7 +38,13 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
       state,
       asked_at: undecidedRequest?.sentAt ?? null,
       answers,
-      removals: purges.map(({ run: _, ...purge }) => purge),
+      removals: purges.map(({ at, place, rows, removedAt, line }) => ({
+        at,
+        place,
+        rows,
+        removed_at: removedAt,
+        line,
+      })),
       shown,
     })),
     problems,
@@ -60,7 +66,7 @@ function summaryOf(
   const purges = histories.flatMap((history) => history.purges);
   const times = [
     ...histories.flatMap(({ answers }) => answers.map(({ at }) => at)),
-    ...purges.map(({ at, removed_at }) => removed_at ?? at),
+    ...purges.map(({ at, removedAt }) => removedAt ?? at),
   ];
   return {
     received,
@@ -77,8 +83,8 @@ function summaryOf(
       return {
         place,
         /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
-        rows: purgesThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
-        unfinished: purgesThere.some(({ removed_at }) => removed_at === null),
+        rows: purgesThere.reduce((sum, { rows, removedAt }) => sum + (removedAt === null ? 0 : rows), 0),
+        unfinished: purgesThere.some(({ removedAt }) => removedAt === null),
         stays: lastPurgeByPlace.get(place)?.stays ?? [],
         unreached: lastPurgeByPlace.get(place)?.unreached ?? false,
         new_list_at: purgesThere.some(({ at }) => at < newListAt) ? newListAt : null,

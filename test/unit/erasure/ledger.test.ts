@@ -345,6 +345,7 @@ describe('a proof', () => {
     const proof = await prove(['a']);
     const sentence = 'The ledger also has the service s at https://old: those deletions do not count here.';
     expect([exitOfProof(proof), proofLines(proof, false)]).toEqual([1, expect.arrayContaining([sentence])]);
+    expect(proofPage(proof, { now: 0, isList: false })).toContain(sentence);
   });
 
   it('says of a person without rows that none was found, in which ways and where', async () => {
