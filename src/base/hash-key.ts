@@ -15,7 +15,7 @@ const MAX_CACHED_BYTES = 64;
 /** A key under which values become HMAC-SHA-256 in hex: those of `columns_hash`, or suppressed people. */
 export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
-  readonly checkValue: string;
+  readonly keyCheck: string;
   /** The key as a block of SHA-256, made as HMAC does. */
   readonly #block: Uint8Array = new Uint8Array(BLOCK_BYTES);
   readonly #key: KeyObject;
@@ -27,7 +27,7 @@ export class HashKey {
     const bytes = Buffer.from(key.reveal());
     this.#key = createSecretKey(bytes);
     this.#block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
-    this.checkValue = this.hashOf(label).slice(0, CHECK_LENGTH);
+    this.keyCheck = this.hashOf(label).slice(0, CHECK_LENGTH);
   }
 
   /** The hash of a value, which is a text or its UTF-8: 64 hex digits. */

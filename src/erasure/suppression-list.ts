@@ -57,7 +57,7 @@ export class SuppressionList {
   readFilter({ hashKey: secret }: Pick<SourceConfig, 'hashKey'>): Suppression & { readonly length: number } {
     const { key, hmacs, keyChecks } = this.#readForLoad();
     const hashKey = secret && new HashKey(secret);
-    if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {
+    if ([...keyChecks].some((check) => check !== hashKey?.keyCheck)) {
       throw configError(
         `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
           'Give the hash_key of that hash, or their rows would come back.',
@@ -104,7 +104,7 @@ export class SuppressionList {
       const unifiedIds = [...people].filter(([unifiedId]) => !isPlaceholder(unifiedId));
       const newPeople = new Map(unifiedIds.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
       for (const hmac of hmacs) newPeople.delete(hmac);
-      const header = { v: 1, kind: 'suppression', key_check: key.checkValue };
+      const header = { v: 1, kind: 'suppression', key_check: key.keyCheck };
       const newLines = [
         ...(wholeText === '' ? [header] : []),
         ...Array.from(newPeople, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
@@ -154,7 +154,7 @@ export class SuppressionList {
         configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { file: path, row: i + 1 } });
       const { kind, key_check, hmac, hash_key } = parseJsonObject(line);
       if (i === 0 && kind === 'suppression') {
-        if (key_check === key.checkValue) continue;
+        if (key_check === key.keyCheck) continue;
         throw lineError(`was written under another key: give that one. ${NEW_LIST_HINT}`);
       }
       if (typeof hmac !== 'string' || !looksHashed(hmac)) {

@@ -58,7 +58,7 @@ function fingerprintsWith(settings: ExportSettings, canonicalFilters: readonly u
   const { columnsDrop, columnsHash, hashKey } = settings;
   const hashesAny = columnsHash.length > 0 && hashKey !== undefined;
   const hashedColumns = hashesAny
-    ? { columns: canonicalNames(columnsHash), key_check: new HashKey(hashKey).checkValue }
+    ? { columns: canonicalNames(columnsHash), key_check: new HashKey(hashKey).keyCheck }
     : NOTHING_HASHED;
   const { columns, key_check } = hashedColumns;
   const filters = sha256OfJson([...canonicalFilters, canonicalNames(columnsDrop), columns, key_check]);

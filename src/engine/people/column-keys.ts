@@ -30,7 +30,7 @@ export class ColumnKeys {
     this.queryKey = queryKey;
     this.#keyChecks = keyChecks.filter((keyCheck) => keyCheck !== null);
     this.hasPlainRows = keyChecks.includes(null);
-    this.matchingKey = queryKey !== undefined && this.#keyChecks.includes(queryKey.checkValue) ? queryKey : undefined;
+    this.matchingKey = queryKey !== undefined && this.#keyChecks.includes(queryKey.keyCheck) ? queryKey : undefined;
   }
 
   /**
@@ -38,7 +38,7 @@ export class ColumnKeys {
    * is that of the query, else the newest.
    */
   keyCheckOf(text: string): string | undefined {
-    return looksHashed(text) ? (this.matchingKey?.checkValue ?? this.#keyChecks.at(-1)) : undefined;
+    return looksHashed(text) ? (this.matchingKey?.keyCheck ?? this.#keyChecks.at(-1)) : undefined;
   }
 
   /** Throws a configuration failure if all hashes are under other keys than that of the query: no plain id finds them. */
@@ -65,7 +65,7 @@ export class ColumnKeys {
     if (ids.hasHashedIds && this.hasPlainRows && this.queryKey === undefined)
       return [warning('plain, and only its hash is known')];
     if (!ids.hasPlainIds && !this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
-    const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.checkValue);
+    const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);
     return hasOtherKeys ? [warning('hashed under another key')] : [];
   }
 }

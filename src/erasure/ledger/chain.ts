@@ -35,7 +35,7 @@ function verifiedLine(bytes: Buffer, key: HashKey): SignedLine | string {
   const [, covered, mac] = SIGNED.exec(text) ?? [];
   if (covered === undefined || mac === undefined) return 'is not a line of a ledger';
   if (key.hashOf(covered) !== mac) {
-    const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.checkValue}"`);
+    const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.keyCheck}"`);
     return isOtherKey ? 'was written under another ledger_key' : 'was changed';
   }
   const line: SignedLine = JSON.parse(text);

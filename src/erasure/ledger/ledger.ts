@@ -108,7 +108,7 @@ export class Ledger {
     if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
-      this.#pending.push({ v: 1, run: this.runId, at, key_check: this.keys.lines.checkValue, ...content });
+      this.#pending.push({ v: 1, run: this.runId, at, key_check: this.keys.lines.keyCheck, ...content });
     }
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));

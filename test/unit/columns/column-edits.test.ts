@@ -92,7 +92,7 @@ describe('a hash key', () => {
   });
 
   it('is in no text that is made of it', () => {
-    expect(inspect(KEY)).toBe(`HashKey { checkValue: '${KEY.checkValue}' }`);
-    expect(JSON.parse(JSON.stringify(KEY))).toEqual({ checkValue: KEY.checkValue });
+    expect(inspect(KEY)).toBe(`HashKey { keyCheck: '${KEY.keyCheck}' }`);
+    expect(JSON.parse(JSON.stringify(KEY))).toEqual({ keyCheck: KEY.keyCheck });
   });
 });

@@ -16,7 +16,7 @@ const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>
   place.load([[place.of(day, rows)]], { columnTypes: new Map(Object.entries(types)) });
 const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly string[], key: HashKey) => {
   const sink = await place.open();
-  const facts = place.facts(D1, { columns, key_check: key.checkValue });
+  const facts = place.facts(D1, { columns, key_check: key.keyCheck });
   await sink.commit([place.of(day, rows, { filters: facts.fingerprints.filters })], facts);
   await sink.close();
 };
@@ -235,7 +235,7 @@ describe('people in a place', () => {
     await load([{ id: 'e1', df_unified_id: 'u1' }]);
     const sink = await place.open({ loadsProfiles: true });
     const snapshot = place.snapshot(`df_unified_id,df_external_id\n${hashKey.hashOf('u2')},a\n`);
-    const hashed = { columns: ['df_unified_id'], key_check: hashKey.checkValue };
+    const hashed = { columns: ['df_unified_id'], key_check: hashKey.keyCheck };
     await sink.commit([snapshot], place.facts(D1, hashed), USER_PROFILES);
     await sink.close();
     const query = { byColumn: 'df_unified_id', ids: ['u2'] };

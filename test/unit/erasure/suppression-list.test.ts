@@ -93,7 +93,7 @@ describe('a suppression list', () => {
 
   it('knows a person by the id or its hash, and is refused without the key of that hash', async () => {
     const key = new HashKey(HASH_KEY);
-    await listOf().add(new Map([[key.hashOf('kim'), key.checkValue]]), { clock: systemClock });
+    await listOf().add(new Map([[key.hashOf('kim'), key.keyCheck]]), { clock: systemClock });
     await add('lee');
     const list = load({ hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);

@@ -408,7 +408,7 @@ describe('a Parquet folder', () => {
   ])('knows under which keys columns are hashed once a run with another was killed before %s', async (_, path) => {
     const [oldKey, newKey] = ['o', 'n'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
     const commit = async (day: string, key: HashKey) => {
-      const facts = place.facts(D1, { columns: ['member'], key_check: key.checkValue });
+      const facts = place.facts(D1, { columns: ['member'], key_check: key.keyCheck });
       const { filters } = facts.fingerprints;
       const sink = await place.open();
       try {
