@@ -158,6 +158,23 @@ describe.runIf(THIS_PROCESS.pidSpace !== '')('the lock of a process of this mach
     }
   });
 
+  it('has one new owner if two find the former one dead at the same moment', async () => {
+    writeFileSync(path, DEAD);
+    let other: Promise<unknown> | undefined;
+    // Another process tries to take the lock between the last look at its file and the removal.
+    const takeFirst = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (other === undefined) {
+        other = Promise.resolve();
+        other = take().catch(({ exitCode }) => exitCode);
+      }
+      return real(...all);
+    };
+    const lock = await withCall(fs, 'rmSync', takeFirst, () => take());
+    expect(await other).toBe(3);
+    lock.checkHeld();
+    lock.release();
+  });
+
   it('is not taken over at once if its file does not say when that began', async () => {
     const { started: _started, ...owner } = JSON.parse(ownerText());
     writeFileSync(path, JSON.stringify(owner));

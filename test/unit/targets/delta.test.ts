@@ -1,5 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -92,6 +101,18 @@ describe('a Delta table on a disk', () => {
     const purged = (await place.people()).purge({ ids: ['m1'], searchesProfiles: true }, async () => 0);
     expect(await purged).toMatchObject({ rowsRemoved: 1, unreached: [] });
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'u2' }]);
+  });
+
+  it('keeps in a purge the entry that another run is about to make, and removes that of a killed run', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
+    const [killed, live] = ['0123456789ab', 'ba9876543210'].map((id) => `.${'1'.padStart(20, '0')}.json.${id}.tmp`);
+    const hourAgo = new Date(Date.now() - 3_600_000);
+    for (const name of [killed, live]) writeFileSync(join(log(), name), 'an entry');
+    utimesSync(join(log(), killed), hourAgo, hourAgo);
+    const hourAhead = new Date(Date.now() + 3_600_000);
+    utimesSync(join(log(), live), hourAhead, hourAhead);
+    await place.purge(['m1']);
+    expect(readdirSync(log()).filter((name) => name.endsWith('.tmp'))).toEqual([live]);
   });
 
   it.each([

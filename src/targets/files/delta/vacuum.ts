@@ -63,8 +63,9 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
 }
 
 /**
- * Removes every data file but those of the latest version, and all of the log before it. A file that no version names
- * stays if it is younger than the commit of the purge (`purgedAt`): its writer may still commit it.
+ * Removes every data file but those of the latest version, and all of the log before it. A file that no version names,
+ * or an unfinished one in the log, stays if it is younger than the commit of the purge (`purgedAt`): its writer may
+ * still commit it.
  */
 export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
@@ -78,8 +79,11 @@ export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, pu
   if (snapshot.version <= 0) return;
   // The files of all tombstones are gone.
   await writeCheckpoint(place, snapshot, Infinity);
-  const shouldEraseLogFile: ErasePredicate = ({ path }) =>
-    path !== lastCheckpointPath(table) && (logFileOf(path)?.version ?? -1) < snapshot.version;
+  const shouldEraseLogFile: ErasePredicate = ({ path, modified }) => {
+    if (path === lastCheckpointPath(table)) return false;
+    const logVersion = logFileOf(path)?.version;
+    return logVersion === undefined ? modified < purgedAt : logVersion < snapshot.version;
+  };
   await storage.erase(logFolder(table), shouldEraseLogFile);
 }
 
