@@ -9,7 +9,7 @@ import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
 import { checkNotPurged } from '../failures.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { checkTimezone, closePlace, openPlace, withUserErrors } from './open-place.ts';
+import { checkTimezone, closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
 import { countRowsInFiles } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
@@ -63,7 +63,7 @@ class FilesSink implements Sink {
     const version = this.#version;
     try {
       if (version.isLoaded && !signal.aborted) {
-        for (const message of version.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);
+        warnOfDamage(this.#place, version);
         await this.#place.format.removeExpired?.(this.#place, version);
       }
     } catch (error) {

@@ -8,9 +8,9 @@ import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { readPlace, requireLoaded, withPlace } from './open-place.ts';
+import { readPlace, requireLoaded, warnOfDamage, withPlace } from './open-place.ts';
 import { hashFile } from './parquet-file.ts';
-import { bytesIn, type PlaceVersion } from './place-version.ts';
+import { bytesIn, damageWarnings, type PlaceVersion } from './place-version.ts';
 import { localPathOf, relationSqlOf } from './read-files.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
@@ -28,7 +28,7 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   const foreignMessages = foreignFiles
     .filter(({ isSeenByReaders }) => isSeenByReaders)
     .map(({ path }) => `${path} is not of this program, and readers see it`);
-  const messages = [...version.damageWarnings, ...foreignMessages];
+  const messages = [...damageWarnings(version), ...foreignMessages];
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
     const hash = await hashFile(await localPathOf(place, file)).catch(undefinedIfAbsent);
@@ -67,7 +67,6 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
     );
     return { days: [...new Set([...days, ...damagedDays])].sort(), rows };
   };
-  const { logger, address } = options;
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
   return withPlace(format, options, 'change', async (place, versionAtOpen) => {
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
@@ -80,7 +79,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const fileChanges = days.map((day) => ({ table: EVENTS.name, day, newFile: undefined }));
       return { change: { kind: 'prune', state, fileChanges }, result: { days, rows } };
     });
-    for (const message of versionAfter.damageWarnings) logger.warn('files.damaged', `${address}: ${message}`);
+    warnOfDamage(place, versionAfter);
     return result;
   });
 }

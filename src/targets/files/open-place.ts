@@ -10,7 +10,7 @@ import { TABLES } from '../../table/tables.ts';
 import type { LoadOptions, PlaceOptions } from '../contract.ts';
 import { notLoadedError, otherTimezoneError } from '../failures.ts';
 import type { FilesFormat, OpenPlace, Purpose } from './format.ts';
-import type { PlaceVersion } from './place-version.ts';
+import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
 /** Number of attempts at reading one version of a place that is written. */
 const READ_ATTEMPTS = 5;
@@ -119,6 +119,10 @@ export function readPlace<T>(
 
 export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion): void {
   if (!isLoaded) throw notLoadedError(options.address);
+}
+
+export function warnOfDamage({ options: { logger, address } }: OpenPlace, version: PlaceVersion): void {
+  for (const message of damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
 }
 
 /** Throws a configuration failure if a table was loaded with another time zone. */

@@ -16,7 +16,7 @@ import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, Removal } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withPlace } from './open-place.ts';
-import { bytesIn, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
@@ -73,7 +73,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
     const { people, suppressionLength, bytesBefore } = result;
     const eraseFailures = await eraseHistory(place, versionAfter);
     const { liveFolders, sweepFailures } = await sweepRuns(place);
-    const damageNotes = versionAfter.damageWarnings.map((message) => `They may hold the people: ${message}`);
+    const damageNotes = damageWarnings(versionAfter).map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
@@ -123,7 +123,7 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
   const { address } = place.options;
   const searchedPlace = { engine: place.engine, placeName: address, state, relations };
   const { people, conditions } = await findPeople(searchedPlace, query);
-  const warnings = [...people.warnings, ...version.damageWarnings.map((message) => `${address}: ${message}`)];
+  const warnings = [...people.warnings, ...damageWarnings(version).map((message) => `${address}: ${message}`)];
   return { searchedPlace, conditions, people: { ...people, warnings } };
 }
 

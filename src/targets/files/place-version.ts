@@ -1,6 +1,7 @@
-import type { Day } from '../../base/days.ts';
+import { type Day, formatDays } from '../../base/days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import type { TableName } from '../../table/tables.ts';
+import { syncAdvice } from '../../table/place-warnings.ts';
+import { EVENTS, type TableName } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
 
 /** A file of a table: all rows of a day, or of the profiles. */
@@ -46,10 +47,25 @@ export interface PlaceVersion {
   readonly files: readonly TableFile[];
   /** They stay until their day or table is loaded again. Delta has none: there a damaged file fails what needs it. */
   readonly damagedFiles: readonly DamagedFile[];
-  /** A sentence about each table with damaged files. */
-  readonly damageWarnings: readonly string[];
   /** Days whose file somebody removed; the state has them as pruned. */
   readonly removedDays: readonly Day[];
+}
+
+/** A sentence about each table with damaged files. */
+export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
+  const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+  const warnings: string[] = [];
+  if (days.length > 0)
+    warnings.push(
+      `the files of ${formatDays(days)} are damaged, or do not match _dfinery.json, and stay as they are. ` +
+        `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
+    );
+  if (damagedFiles.length > days.length)
+    warnings.push(
+      'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+        'user_profiles set to true.',
+    );
+  return warnings;
 }
 
 export const bytesIn = ({ files }: PlaceVersion): number => files.reduce((sum, { bytes }) => sum + bytes, 0);

@@ -95,7 +95,6 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
     },
     files: [...events.files, ...(profiles?.files ?? [])],
     damagedFiles: [],
-    damageWarnings: [],
     removedDays: events.removedDays,
     tables,
   };

@@ -8,15 +8,15 @@ import { EVENTS } from '../../../table/tables.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import {
-  damageWarningsOf,
   type FolderFile,
+  type FolderPlace,
   type FolderVersion,
   filePath,
   PROFILES_FILE,
   STATE_FILE,
+  sizeAndTime,
   stateTextOf,
 } from './folder-state.ts';
-import { type FolderPlace, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -52,8 +52,7 @@ export async function commitToFolder(
   // 4. The state says what is there now.
   const changedPaths = new Set(change.fileChanges.map(({ day, table }) => filePath(day, table)));
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
-  const damage = { damagedFiles, damageWarnings: damageWarningsOf(damagedFiles) };
-  const version = { ...interimVersion, state: change.state, files: [...files.values()], ...damage };
+  const version = { ...interimVersion, state: change.state, files: [...files.values()], damagedFiles };
   return writeState(storage, version, checkHeld);
 }
 
@@ -83,13 +82,14 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
 }
 
 /**
- * The state between the first step of a commit and the last.
+ * The state between the first step of a commit and the last. The first row counts that is true.
  *
- *   receipts of new files      as before: the new ones are true once their files are there
- *   receipts of other days     as after: else a day without its file would count as pruned
- *   cursor                     as before, but the settings of the new files: people are found by what these hash
- *   profiles with a new file   as before
- *   all else                   as after: columns are there before a file has them
+ *   receipt of a day with a new file     as before: the file brings the new one, which `readFolder` adopts
+ *   receipt of any other day             as after: a day that loses its file would else count as pruned by a user
+ *   filters and hashed columns           as after: people are found by what new files hash
+ *   the rest of the cursor               as before: the next run loads the days again whose files are missing
+ *   table of profiles with a new file    as before: as a receipt, its file brings it
+ *   all else                             as after: columns are there before a file has them
  */
 function interimState(before: PlaceState, { state: after, fileChanges }: PlaceChange): PlaceState {
   const newPaths = new Set(fileChanges.flatMap(({ newFile }) => newFile?.path ?? []));

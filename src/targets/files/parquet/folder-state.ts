@@ -1,6 +1,8 @@
+import { lstatSync } from 'node:fs';
 import validFolder from '../../../../schemas/files-state.validator';
-import { type Day, formatDays, isDay } from '../../../base/days.ts';
+import { type Day, isDay } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
+import type { DiskStorage } from '../../../storage/disk.ts';
 import { OWN_FOLDER } from '../../../storage/storage.ts';
 import {
   newPlaceState,
@@ -11,9 +13,9 @@ import {
   tableFromJson,
   tableToJson,
 } from '../../../table/place-state.ts';
-import { syncAdvice } from '../../../table/place-warnings.ts';
 import { type ByTable, EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder, type FileColumns, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
+import type { OpenPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion, TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
@@ -40,7 +42,9 @@ export const FOLDER_LAYOUT: FileLayout = {
 
 const FORMAT_VERSION = 1;
 
-/** A file of a folder. */
+export type FolderPlace = OpenPlace<DiskStorage>;
+
+/** A file of a folder, as it is on the disk. */
 export interface FolderFile extends TableFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
@@ -48,17 +52,24 @@ export interface FolderFile extends TableFile {
   readonly writtenAt: string;
 }
 
-/** A file as the state file lists it. */
-interface ListedFile extends Omit<FolderFile, 'columns'> {
+/** The size and the time of a file on the disk; undefined if there is none. */
+export function sizeAndTime(localPath: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
+  // An awaited call for each file would take 20 times as long.
+  const stat = lstatSync(localPath, { throwIfNoEntry: false });
+  return stat && { bytes: stat.size, modified: stat.mtimeMs };
+}
+
+/** A file as `_dfinery.json` records it. */
+export interface RecordedFile extends Omit<FolderFile, 'columns'> {
   /** Those of its table; undefined if it has others, which must be read from the file. */
   readonly columns: FileColumns | undefined;
 }
 
-/** A damaged file. What the state says of it stays there: the right file may come back from a copy. */
+/** A damaged file. What `_dfinery.json` says of it stays there: the right file may come back from a copy. */
 export interface DamagedFolderFile extends DamagedFile {
-  /** Undefined if the state does not list it. */
-  readonly listedFile: ListedFile | undefined;
-  /** The table of the file as it is stored. */
+  /** Undefined if it is not recorded. */
+  readonly recordedFile: RecordedFile | undefined;
+  /** The recorded state of its table. */
   readonly tableState: TableState | undefined;
 }
 
@@ -75,7 +86,6 @@ export const EMPTY_FOLDER: FolderVersion = {
   state: newPlaceState(null),
   files: [],
   damagedFiles: [],
-  damageWarnings: [],
   removedDays: [],
   stateText: '',
 };
@@ -102,14 +112,18 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
 export const storedProfilesOf = ({ state, damagedFiles }: FolderVersion): TableState | undefined =>
   state.user_profiles ?? damagedFiles.find(({ table }) => table === USER_PROFILES.name)?.tableState;
 
+/** The text of `_dfinery.json`; undefined before the first commit. */
+export const readStateText = async (storage: DiskStorage): Promise<string | undefined> =>
+  (await storage.read(STATE_FILE))?.toString('utf8');
+
 /** The text of `_dfinery.json` for a version. */
 export function stateTextOf(version: FolderVersion): string {
   const { files, damagedFiles } = version;
   const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
   const tableColumns = columnsOfTables(state);
-  const hasTableColumns = ({ table, columns }: ListedFile) =>
+  const hasTableColumns = ({ table, columns }: RecordedFile) =>
     columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
-  const listedFiles = [...files, ...damagedFiles.flatMap(({ listedFile }) => listedFile ?? [])];
+  const recordedFiles = [...files, ...damagedFiles.flatMap(({ recordedFile }) => recordedFile ?? [])];
   const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
@@ -117,7 +131,7 @@ export function stateTextOf(version: FolderVersion): string {
     last_run: state.lastRun,
     events: tableToJson(state.events),
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: listedFiles
+    files: recordedFiles
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map((file) => {
         const { table, day, rows, bytes, modified, sha256, writtenAt } = file;
@@ -140,26 +154,9 @@ export function parseStateText(text: string, where: string) {
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const listedFiles = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): ListedFile => {
+  const recordedFiles = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): RecordedFile => {
     const columns = hasOthers ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns, writtenAt };
   });
-  return { state, listedFiles: new Map(listedFiles.map((file) => [file.path, file])) };
-}
-
-/** A sentence about each table with damaged files. */
-export function damageWarningsOf(damagedFiles: readonly DamagedFile[]): string[] {
-  const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
-  const warnings: string[] = [];
-  if (days.length > 0)
-    warnings.push(
-      `the files of ${formatDays(days)} are damaged, or do not match ${STATE_FILE}, and stay as they are. ` +
-        `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
-    );
-  if (damagedFiles.length > days.length)
-    warnings.push(
-      'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
-        'user_profiles set to true.',
-    );
-  return warnings;
+  return { state, recordedFiles: new Map(recordedFiles.map((file) => [file.path, file])) };
 }

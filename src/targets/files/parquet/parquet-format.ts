@@ -16,13 +16,16 @@ import { commitToFolder } from './commit-to-folder.ts';
 import {
   dayOfPath,
   FOLDER_LAYOUT,
+  type FolderPlace,
   type FolderVersion,
   LOCK_FILE,
   PROFILES_FILE,
+  readStateText,
   STATE_FILE,
+  sizeAndTime,
   storedProfilesOf,
 } from './folder-state.ts';
-import { type FolderPlace, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
+import { readFolder } from './read-folder.ts';
 
 export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,

@@ -1,6 +1,4 @@
-import { lstatSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import type { Day } from '../../../base/days.ts';
 import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
@@ -18,101 +16,104 @@ import {
   type StoredReceipt,
   withPruned,
 } from '../../../table/receipts.ts';
-import { EVENTS, type TableName, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
 import { columnTypeOf, fileProgramColumns } from '../file-layout.ts';
-import type { OpenPlace } from '../format.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
   type DamagedFolderFile,
-  damageWarningsOf,
   dayOfPath,
   EMPTY_FOLDER,
   FOLDER_LAYOUT,
   type FolderFile,
+  type FolderPlace,
   type FolderVersion,
   filePath,
   PROFILES_FILE,
   parseStateText,
+  type RecordedFile,
+  readStateText,
   STATE_FILE,
+  sizeAndTime,
 } from './folder-state.ts';
 
-export type FolderPlace = OpenPlace<DiskStorage>;
-
-/** The text of `_dfinery.json`; undefined before the first commit. */
-export const readStateText = async (storage: DiskStorage): Promise<string | undefined> =>
-  (await storage.read(STATE_FILE))?.toString('utf8');
-
 /**
- * Reads a folder: compares each file with what the state says of it, then corrects the state. A file of the same size
- * and time has the same hash. The first row counts that is true.
- *
- *   the file                                                 is
- *   has its hash, and its receipt does not say "no row"      unchanged: it was copied at most
- *   has its hash                                             adopted: a killed run was to remove it
- *   was written later, with columns that its table has       adopted: a killed run wrote it last
- *   has profiles, and the state has no table of them         of another program
- *   is any other                                             damaged, older, or newer than a state put back
- *
- * The receipt of an unchanged file is in the state, that of an adopted file in its own metadata. A run stores new columns
- * before it writes files with them.
+ * Reads a folder: compares each file with what `_dfinery.json` says of it, then corrects the state. A run stores new
+ * columns before it writes files with them.
  */
-export async function readFolder({ engine, storage }: FolderPlace): Promise<FolderVersion> {
+export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
+  const { engine, storage } = place;
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
-  const { state, listedFiles } = parseStateText(stateText, storage.fullPath(STATE_FILE));
+  const { state, recordedFiles } = parseStateText(stateText, storage.fullPath(STATE_FILE));
   const files: FolderFile[] = [];
   const adoptedFiles: FileMetadata[] = [];
   const damagedFiles: DamagedFolderFile[] = [];
-  for (const { table, day, path } of await expectedFiles(storage, state)) {
-    const localPath = storage.fullPath(path);
-    const onDisk = sizeAndTime(localPath);
-    if (onDisk === undefined) continue;
-    const listedFile = listedFiles.get(path);
-    const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
-    const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
-    const sha256 = hasSameSizeAndTime ? listedFile.sha256 : await hashFile(localPath);
-    const hasSameHash = listedFile?.sha256 === sha256;
-    if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-      const columns = listedFile.columns ?? (await readFileColumns(engine, localPath));
-      files.push({ ...listedFile, ...onDisk, columns });
-      continue;
-    }
-    const metadata = await readMetadata(engine, localPath, table, path);
-    const writtenBefore = listedFile?.writtenAt ?? storedReceipt?.changed_at ?? '';
-    const isLeftover =
-      metadata !== undefined &&
-      (hasSameHash || (metadata.writtenAt > writtenBefore && hasKnownColumns(metadata, state)));
-    if (isLeftover) {
-      const { receipt, writtenAt, columns } = metadata;
-      adoptedFiles.push(metadata);
-      files.push({ table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns });
-    }
-    // Profiles without a day are of another program.
-    else if (day !== undefined) damagedFiles.push({ table, day, path, listedFile, tableState: state[table] });
+  for (const path of [...(await dayPathsIn(storage)), PROFILES_FILE]) {
+    const { file, adopted, damaged } = await compareFile(place, state, path, recordedFiles.get(path));
+    if (file !== undefined) files.push(file);
+    if (adopted !== undefined) adoptedFiles.push(adopted);
+    if (damaged !== undefined) damagedFiles.push(damaged);
   }
   const correction = correctedState(state, adoptedFiles, { files, damagedFiles }, engine.clock.now());
-  const damageWarnings = damageWarningsOf(damagedFiles);
-  return { ...correction, isLoaded: true, files, damagedFiles, damageWarnings, stateText };
+  return { ...correction, isLoaded: true, files, damagedFiles, stateText };
 }
 
-/** The size and the time of a file on the disk; undefined if there is none. */
-export function sizeAndTime(path: string): { readonly bytes: number; readonly modified: number } | undefined {
-  // An awaited call for each file would take 20 times as long.
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  return stat && { bytes: stat.size, modified: stat.mtimeMs };
+/**
+ * What a file is beside its record. A file of the recorded size and time has the recorded hash. The first row counts
+ * that is true.
+ *
+ *   the file                                             is
+ *   is not there                                         missing: its day counts as removed
+ *   has its hash, and its receipt does not say "no row"  unchanged: it was copied at most
+ *   has its hash                                         adopted: a killed run was to remove it
+ *   was written later, with columns that its table has   adopted: a killed run wrote it last
+ *   has profiles, and the state has no table of them     of another program
+ *   is any other                                         damaged, older, or newer than a state put back
+ *
+ * The receipt of an unchanged file is in the state, that of an adopted file in its own metadata.
+ */
+async function compareFile(
+  { engine, storage }: FolderPlace,
+  state: PlaceState,
+  path: string,
+  recordedFile: RecordedFile | undefined,
+): Promise<{ readonly file?: FolderFile; readonly adopted?: FileMetadata; readonly damaged?: DamagedFolderFile }> {
+  const localPath = storage.fullPath(path);
+  const onDisk = sizeAndTime(localPath);
+  if (onDisk === undefined) return {};
+  const dayInPath = dayOfPath(path);
+  const table = dayInPath === undefined ? USER_PROFILES.name : EVENTS.name;
+  const [profilesReceipt] = state.user_profiles?.receipts.values() ?? [];
+  const storedReceipt = dayInPath === undefined ? profilesReceipt : state.events.receipts.get(dayInPath);
+  const hasSameSizeAndTime = recordedFile?.bytes === onDisk.bytes && recordedFile.modified === onDisk.modified;
+  const sha256 = hasSameSizeAndTime ? recordedFile.sha256 : await hashFile(localPath);
+  const hasSameHash = recordedFile?.sha256 === sha256;
+  if (hasSameHash && storedReceipt?.rows_stored !== 0) {
+    const columns = recordedFile.columns ?? (await readFileColumns(engine, localPath));
+    return { file: { ...recordedFile, ...onDisk, columns } };
+  }
+  const metadata = await readMetadata(engine, localPath, path);
+  const writtenBefore = recordedFile?.writtenAt ?? storedReceipt?.changed_at ?? '';
+  const isAdopted =
+    metadata !== undefined && (hasSameHash || (metadata.writtenAt > writtenBefore && hasKnownColumns(metadata, state)));
+  if (isAdopted) {
+    const { receipt, writtenAt, columns } = metadata;
+    const file = { table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns };
+    return { file, adopted: metadata };
+  }
+  const day = dayInPath ?? storedReceipt?.day;
+  // Profiles of which the state has no table.
+  if (day === undefined) return {};
+  return { damaged: { table, day, path, recordedFile, tableState: state[table] } };
 }
 
-/** Where files of the tables are expected. Profiles have the day of their receipt; undefined if the state has none. */
-async function expectedFiles(storage: DiskStorage, state: PlaceState) {
+/** The paths of the files in the folders of days. */
+async function dayPathsIn(storage: DiskStorage): Promise<string[]> {
   const names = (await readdir(storage.fullPath(EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
-  const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
-  const [profilesDay]: Iterable<Day | undefined> = state.user_profiles?.receipts.keys() ?? [];
-  return [
-    ...days.map((day) => ({ table: EVENTS.name, day, path: filePath(day, EVENTS.name) })),
-    { table: USER_PROFILES.name, day: profilesDay, path: PROFILES_FILE },
-  ];
+  const paths = names.sort().map((name) => `${EVENTS.name}/${name}/${DATA_FILE}`);
+  return paths.filter((path) => dayOfPath(path) !== undefined);
 }
 
 /** What a file says of itself. */
@@ -137,12 +138,7 @@ function hasKnownColumns({ columns, profilesState }: FileMetadata, { events }: P
 }
 
 /** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it to this path. */
-async function readMetadata(
-  engine: Engine,
-  localPath: string,
-  table: TableName,
-  path: string,
-): Promise<FileMetadata | undefined> {
+async function readMetadata(engine: Engine, localPath: string, path: string): Promise<FileMetadata | undefined> {
   try {
     const rows = await engine.rows(
       `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(localPath)})`,
@@ -151,10 +147,10 @@ async function readMetadata(
     const receipt = parseReceipt(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), localPath);
     const tableText = texts.get(METADATA_KEYS.table);
     const profilesState = tableText === undefined ? undefined : parseTableState(tryParseJson(tableText), localPath);
-    // From another day, or from the other table.
-    const isMoved =
-      path !== filePath(receipt.day, table) || (profilesState !== undefined) !== (table === USER_PROFILES.name);
-    if (isMoved || (await countRowsOfFile(engine, localPath)) !== receipt.rows_stored) return undefined;
+    const table = profilesState === undefined ? EVENTS.name : USER_PROFILES.name;
+    // Somebody may have moved it here from another day, or from the other table.
+    if (path !== filePath(receipt.day, table) || (await countRowsOfFile(engine, localPath)) !== receipt.rows_stored)
+      return undefined;
     const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
     return { receipt, profilesState, writtenAt, columns: await readFileColumns(engine, localPath) };
   } catch (error) {
