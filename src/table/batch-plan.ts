@@ -1,9 +1,15 @@
 // This folder: what a place holds beside its rows, and what a batch makes of it. It runs no DuckDB and reads no disk.
 //
-// For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`.
-// A snapshot of profiles is a batch of one download, which replaces its table. `column-plan.ts` plans the columns of
-// the table: `column-names.ts` says which are new, with their names, `column-type.ts` the types of all.
-// `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing of it.
+//   place-state.ts     all that a place holds: begin here
+//   tables.ts          its tables and their columns
+//   receipts.ts        its receipts, one a day
+//   place-warnings.ts  what to warn of in it
+//   batch-plan.ts      what a batch changes of a table
+//   column-plan.ts     the same of its columns, with new names (column-names.ts) and types (column-type.ts)
+//   commit.ts          what the table holds after the batch
+//
+// For each batch a sink calls `planBatch`, stores the rows, and calls `finishBatch` of `commit.ts`. A snapshot of
+// profiles is a batch of one download, which replaces its table.
 
 import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';

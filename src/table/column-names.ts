@@ -32,8 +32,8 @@ export function columnsToAdd(
   const storedKeys = new Set(storedColumns.map(columnKey));
   // The other name means the event name, which every place has, or a column that only a header can add.
   const pinnedNames = [...(pinnedTypes?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
-  const pinnedColumns = headerColumns(pinnedNames).filter(({ key }) => !batchColumns.has(key));
-  const addedColumns = [...batchColumns.values(), ...pinnedColumns].filter(({ key }) => !storedKeys.has(key));
+  const pinnedOnlyColumns = headerColumns(pinnedNames).filter(({ key }) => !batchColumns.has(key));
+  const addedColumns = [...batchColumns.values(), ...pinnedOnlyColumns].filter(({ key }) => !storedKeys.has(key));
   const names = assignNames(
     [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
     addedColumns.map(({ source }) => columnName(source)),

@@ -1,3 +1,14 @@
+// A column on its way from a header into a table, and what is known of it there:
+//
+//   HeaderColumn    of one header: its name, its group, and the type that the service declares
+//   ColumnScan      of one file: what all of its cells hold
+//   ScannedColumn   of one day: the same, from all files of the day
+//   StoredColumn    of a table: its name there, its type, and the forms of its cells in all days
+//   TypedColumn     a stored column with a type: only then the table has it
+//   PlannedColumn   a stored column after a batch, with its type before
+//
+// A PlannedChange is what one day of a batch does to a column. A place keeps it as a ColumnChange.
+
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
@@ -49,19 +60,19 @@ export const isWidened = (
 ): column is TypedColumn<PlannedColumn> & { readonly typeBefore: ColumnType } =>
   column.typeBefore !== null && column.type !== null && column.type !== column.typeBefore;
 
-/** Plans the columns of a table from day to day. `isNewTable`: the columns before are those that every table has. */
+/** Plans the columns of a table from day to day. `isFirstBatch`: the table gets all of its columns by it. */
 export function planColumns(
   columnsBefore: readonly StoredColumn[],
   downloads: readonly CheckedDay[],
   settings: ColumnSettings,
-  isNewTable: boolean,
+  isFirstBatch: boolean,
 ): ColumnPlan {
   let columns = columnsBefore.map(beforeBatch);
   const changes: PlannedChange[] = [];
   for (const [index, download] of downloads.entries()) {
     const scannedDay = scannedDayOf(download);
     // The first day of a table adds all of its columns. Later days only append columns, so that indexes stay.
-    const fromTypes = isNewTable && index === 0 ? [] : columns.map(({ type }) => type);
+    const fromTypes = isFirstBatch && index === 0 ? [] : columns.map(({ type }) => type);
     columns = columnsAfterDay(columns, scannedDay, settings);
     changes.push(...columns.flatMap((column, i) => changeOf(fromTypes[i] ?? null, column, scannedDay, settings) ?? []));
   }
@@ -125,8 +136,8 @@ function columnsAfterDay(
  * a number, `1.5`. In a column that is always a string it stays `1.50`: the cells have the form STRING alone. The text
  * `null` is absent beside `1.50`, and a text beside `x`.
  */
-function columnForms(forms: CellForms, { type, isFixed }: TypeAfterDay): ColumnForms {
-  if (type === 'string' && isFixed) return { forms: STRING, hasAbsentNull: false };
+function columnForms(forms: CellForms, { type, isInferred }: TypeAfterDay): ColumnForms {
+  if (type === 'string' && !isInferred) return { forms: STRING, hasAbsentNull: false };
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
   const isText = type === 'string' || (type === null && (forms & STRING) !== 0);
   return { forms, hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0 };

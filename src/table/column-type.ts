@@ -28,16 +28,24 @@ export function settingsOfTable({ isSnapshot, initialColumns }: Table, settings:
   return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
-/** The type of a column after a day. `isFixed`: settings or service decide it, whatever its cells hold. */
+/** The type of a column after a day. */
 export interface TypeAfterDay {
   /** Null if the table does not have the column. */
   readonly type: ColumnType | null;
-  readonly isFixed: boolean;
+  /** True if the cells of all days decide it; false if settings or service do, whatever the cells hold. */
+  readonly isInferred: boolean;
 }
 
 /**
- * The type of a column after a day with these cells. Settings come first: `column_types`, then a pinned schema. Throws a
- * configuration failure if stored values may not fit into a setting.
+ * The type of a column after a day with these cells: the first that it has.
+ *
+ *   configured   of `column_types`, else of a pinned schema
+ *   declared     of the service; stored values must fit it
+ *   stored       if the service names the column, or under `freeze`
+ *   inferred     the narrowest that all cells so far fit
+ *
+ * A table gets a column with its first value, but under `freeze` only a configured one. It has pinned columns from the
+ * start. Throws a configuration failure if stored values may not fit a configured type.
  */
 export function typeAfterDay(
   column: StoredColumn,
@@ -45,37 +53,27 @@ export function typeAfterDay(
   tableColumns: readonly StoredColumn[],
   { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnSettings,
 ): TypeAfterDay {
-  const { source, occurrence, type } = column;
+  const { source, occurrence, group, type, forms: storedForms } = column;
   const zone = zoneOf(timezone);
   // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
   const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
+  const isOfService = group !== 'custom' && group !== 'custom_item';
+  const holdsStored = (wider: ColumnType) => type === null || canWiden(type, wider, storedForms, zone);
+  const isDeclared = isOfService && declaredType !== undefined && holdsStored(declaredType);
   const isFrozen = schemaMode === 'freeze';
-  const fixedType = configuredType ?? fixedTypeOf(column, declaredType, isFrozen, zone);
-  const isFixed = fixedType !== null;
-  // A pinned schema has columns without a value. Any other comes with its first value.
+  const fixedType = configuredType ?? (isDeclared ? declaredType : isOfService || isFrozen ? type : null);
+  const isInferred = fixedType === null;
+
   if (type === null && pinnedType === undefined) {
     const mayBeAdded = !isFrozen || configuredType !== undefined;
     const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
-    if (!mayBeAdded || !hasValue) return { type: null, isFixed };
+    if (!mayBeAdded || !hasValue) return { type: null, isInferred };
   }
-  const forms = column.forms | newForms;
-  const typeOfCells = type === null ? (narrowestType(forms, zone) ?? null) : widenedType(type, forms, zone);
-  return { type: fixedType ?? typeOfCells, isFixed };
-}
-
-/** The type of a column that no setting names, if its cells cannot change it; else null. */
-function fixedTypeOf(
-  { group, type, forms }: StoredColumn,
-  declaredType: ColumnType | undefined,
-  isFrozen: boolean,
-  zone: Zone | undefined,
-): ColumnType | null {
-  if (group === 'custom' || group === 'custom_item') return isFrozen ? type : null;
-  // Stored values must fit into the type that the service declares.
-  const isUsable = declaredType !== undefined && (type === null || canWiden(type, declaredType, forms, zone));
-  return isUsable ? declaredType : type;
+  const forms = storedForms | newForms;
+  const inferredType = type === null ? (narrowestType(forms, zone) ?? null) : widenedType(type, forms, zone);
+  return { type: fixedType ?? inferredType, isInferred };
 }
 
 function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, zone: Zone | undefined): void {

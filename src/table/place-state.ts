@@ -4,7 +4,7 @@ import { type ExportState, parseState } from '../extract/export-state.ts';
 import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 import { EVENTS, type StoredColumn, type Table } from './tables.ts';
 
-/** What a place holds of one table beside its rows. `commit.ts` makes the next one of it. */
+/** What a place holds of one table beside its rows. `commit.ts` makes that after a batch of it. */
 export interface TableState {
   /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load of the place. */
   readonly timezone: string | null;

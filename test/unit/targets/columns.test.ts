@@ -175,6 +175,15 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       { n: '5', d: null, r: '{"df_discount":"much"}' },
       { n: null, d: '1.5', r: '{"n":"x"}' },
     ]);
+    await place.load([[place.of(D2, [{ id: 'c' }])]]);
+    expect(await cells('typeof(df_discount) AS type')).toContainEqual({ type: 'DOUBLE' });
+  });
+
+  it('that hold text stay text, whatever the service declares', async () => {
+    const days = [place.of(D1, [{ id: 'a', df_discount: 'x' }]), place.of(D2, [{ id: 'b', df_discount: '1.5' }])];
+    await place.load([[days[0]]], { columnTypes: new Map([['df_discount', 'string']]) });
+    await place.load([[days[1]]]);
+    expect(await cells('df_discount AS d')).toEqual([{ d: 'x' }, { d: '1.5' }]);
   });
 
   it('refuse a configured type that stored values may not fit, or that no place has', async () => {
