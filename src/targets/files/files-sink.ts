@@ -16,7 +16,7 @@ import { writeBatch } from './write-batch.ts';
 
 /** Opens a place for loading. Throws as `openPlace`. */
 export async function openFilesSink(format: FilesFormat, options: LoadOptions): Promise<Sink> {
-  const { place, version } = await openPlace(format, options, { kind: 'load', ...options });
+  const { place, version } = await openPlace(format, { purpose: 'load', options });
   warnOfRemovedDays(options.logger, version.removedDays);
   return new FilesSink(place, version, options);
 }

@@ -68,27 +68,23 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   removeExpired?(place: OpenPlace<S>, version: V): Promise<void>;
 }
 
-/** What a place is opened for. */
-export type Purpose =
-  /** Changes nothing. */
-  | { readonly kind: 'read' }
-  /** Changes a place that was loaded, or tries whether it could. */
-  | { readonly kind: 'change' }
+/** What a place is opened for, and the options of that. */
+export type Opening =
+  /** `read` changes nothing. `change` changes a place that was loaded, or tries whether it could. */
+  | { readonly purpose: 'read' | 'change'; readonly options: PlaceOptions }
   /** Makes a place that is missing. */
-  | ({ readonly kind: 'load' } & LoadOptions);
+  | { readonly purpose: 'load'; readonly options: LoadOptions };
 
 /** A place, and what all work on it uses. */
-export interface OpenPlace<S extends Storage = Storage> {
+export type OpenPlace<S extends Storage = Storage> = Opening & {
   readonly format: FilesFormat;
-  readonly options: PlaceOptions;
-  readonly purpose: Purpose;
   readonly storage: S;
   readonly engine: Engine;
   /** The folder of this run on this machine. */
   readonly runFolder: RunFolder;
   /** Where files are on this machine as a whole, by their paths in the storage. */
   readonly localPaths: Map<string, string>;
-}
+};
 
 export const foreignFilesError = (address: string, table: TableName = 'events'): UserError =>
   configError(

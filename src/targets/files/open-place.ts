@@ -9,7 +9,7 @@ import type { PlaceState } from '../../table/place-state.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { LoadOptions, PlaceOptions } from '../contract.ts';
 import { notLoadedError, otherTimezoneError } from '../failures.ts';
-import type { FilesFormat, OpenPlace, Purpose } from './format.ts';
+import type { FilesFormat, Opening, OpenPlace } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
 /** Number of attempts at reading one version of a place that is written. */
@@ -20,30 +20,30 @@ type Work<T> = (place: OpenPlace, version: PlaceVersion) => Promise<T>;
 /** Opens and reads a place. Throws UserError, also for one that does not fit the purpose, or the signal's reason. */
 export async function openPlace(
   format: FilesFormat,
-  options: PlaceOptions,
-  purpose: Purpose,
+  opening: Opening,
 ): Promise<{ readonly place: OpenPlace; readonly version: PlaceVersion }> {
+  const { purpose, options } = opening;
   const storage = await format.openStorage(options);
   const { workFolder } = storage;
   let runFolder: RunFolder | undefined;
   let engine: Engine | undefined;
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
-    if (purpose.kind === 'change' && !(await format.mayBeLoaded(storage))) throw notLoadedError(options.address);
-    if (purpose.kind === 'load') await format.refuseForeignEvents(storage);
+    if (purpose === 'change' && !(await format.mayBeLoaded(storage))) throw notLoadedError(options.address);
+    if (purpose === 'load') await format.refuseForeignEvents(storage);
     runFolder =
-      purpose.kind === 'read' || workFolder === undefined
+      purpose === 'read' || workFolder === undefined
         ? await RunFolder.open(options.spoolDir, options.clock)
         : await RunFolder.open(workFolder, options.clock, { path: workFolder, consequence: COMMITTED_IS_KEPT });
     engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
     // Files are replaced under their names.
     await engine.run('SET enable_external_file_cache = false');
-    const place = { format, options, purpose, storage, engine, runFolder, localPaths: new Map() };
+    const place = { ...opening, format, storage, engine, runFolder, localPaths: new Map() };
     const version = await format.read(place);
-    if (purpose.kind === 'change') requireLoaded(place, version);
-    if (purpose.kind === 'load') {
-      if (purpose.loadsProfiles) await format.refuseForeignProfiles(place, version);
-      checkTimezone(version.state, purpose);
+    if (purpose === 'change') requireLoaded(place, version);
+    if (opening.purpose === 'load') {
+      if (opening.options.loadsProfiles) await format.refuseForeignProfiles(place, version);
+      checkTimezone(version.state, opening.options);
     }
     return { place, version };
   } catch (error) {
@@ -76,10 +76,10 @@ export async function withUserErrors<T>({ options, runFolder }: OpenPlace, work:
 export async function withPlace<T>(
   format: FilesFormat,
   options: PlaceOptions,
-  kind: 'read' | 'change',
+  purpose: 'read' | 'change',
   work: Work<T>,
 ): Promise<T> {
-  const { place, version } = await openPlace(format, options, { kind });
+  const { place, version } = await openPlace(format, { purpose, options });
   let result: T;
   try {
     result = await withUserErrors(place, () => work(place, version));

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { DAY_MS } from '../../../base/clock.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import type { OpenPlace, Purpose } from '../format.ts';
+import type { OpenPlace } from '../format.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { addAction, removeAction } from './file-actions.ts';
@@ -34,9 +34,9 @@ export function commitActions(
   snapshot: Snapshot,
   missingPaths: ReadonlySet<string>,
   { kind, fileChanges, state }: TableChange,
-  { options, purpose }: OpenPlace,
+  place: OpenPlace,
 ): Action[] {
-  const timestamp = Math.floor(options.clock.now());
+  const timestamp = Math.floor(place.options.clock.now());
   const commitInfo = {
     timestamp,
     operation: OPERATIONS[kind],
@@ -50,7 +50,7 @@ export function commitActions(
   const leavingFiles = [...snapshot.adds].filter(([path]) => isLeaving(path));
   return [
     { commitInfo },
-    ...tableActions(snapshot, state, purpose, timestamp),
+    ...tableActions(snapshot, state, place, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeAction(add, timestamp)),
     ...newFilesIn(fileChanges).map((file) => addAction(file, state, timestamp)),
@@ -65,9 +65,9 @@ function isReplaced(path: string, fileChanges: readonly FileChange[]): boolean {
 }
 
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
-function tableActions(snapshot: Snapshot, state: TableState, purpose: Purpose, timestamp: number): Action[] {
+function tableActions(snapshot: Snapshot, state: TableState, place: OpenPlace, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
-  const retentionText = `interval ${Math.ceil(retentionMsOf(purpose, snapshot) / 1_000)} seconds`;
+  const retentionText = `interval ${Math.ceil(retentionMsOf(place, snapshot) / 1_000)} seconds`;
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),
@@ -85,8 +85,8 @@ function tableActions(snapshot: Snapshot, state: TableState, purpose: Purpose, t
 }
 
 /** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
-export function retentionMsOf(purpose: Purpose, { metaData }: Snapshot): number {
-  if (purpose.kind === 'load') return purpose.retentionMs;
+export function retentionMsOf({ purpose, options }: OpenPlace, { metaData }: Snapshot): number {
+  if (purpose === 'load') return options.retentionMs;
   const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_KEY] ?? '')?.[1];
   return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
 }

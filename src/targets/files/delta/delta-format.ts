@@ -72,8 +72,8 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 };
 
 /** The version of a place without a log. */
-function emptyVersion({ purpose }: OpenPlace): DeltaVersion {
-  const readsProfiles = purpose.kind !== 'load' || purpose.loadsProfiles;
+function emptyVersion({ purpose, options }: OpenPlace): DeltaVersion {
+  const readsProfiles = purpose !== 'load' || options.loadsProfiles;
   const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
   return versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles });
 }
@@ -107,11 +107,11 @@ async function readVersion(place: OpenPlace, before: DeltaVersion): Promise<Delt
   const events = await readTable(place, tablesBefore.events);
   if (events.state === undefined) {
     await refuseLostLog(storage, await readLastRun(storage));
-    if (purpose.kind === 'load') await checkConditionalWrites(storage);
+    if (purpose === 'load') await checkConditionalWrites(storage);
   }
   const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
   if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return before;
-  const lastRun = purpose.kind === 'read' ? await readLastRun(storage) : undefined;
+  const lastRun = purpose === 'read' ? await readLastRun(storage) : undefined;
   return versionOf({ events, user_profiles: profiles }, lastRun);
 }
 
@@ -124,7 +124,7 @@ async function readProfiles(place: OpenPlace, before: DeltaTable): Promise<Delta
   try {
     return await readTable(place, before);
   } catch (error) {
-    if (purpose.kind === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
+    if (purpose === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsBesideLog(storage, USER_PROFILES.name)).some(isDataFile)) throw error;
     return undefined;
   }

@@ -33,7 +33,7 @@ async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<vo
   const { storage, options } = place;
   const { table } = snapshot;
   const now = options.clock.now();
-  await writeCheckpoint(place, snapshot, now - retentionMsOf(place.purpose, snapshot));
+  await writeCheckpoint(place, snapshot, now - retentionMsOf(place, snapshot));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return looksTemporary(path) && modified < now - UNCOMMITTED_MS;
@@ -52,7 +52,7 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
   const { state, snapshot } = await followLog(place, before);
   if (state === undefined) return;
   const now = place.options.clock.now();
-  const retentionMs = retentionMsOf(place.purpose, snapshot);
+  const retentionMs = retentionMsOf(place, snapshot);
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
