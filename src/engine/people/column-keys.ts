@@ -8,8 +8,8 @@ import { looksHashed } from './people.ts';
 /** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
 export class ColumnKeys {
   /** The key of the query, whether or not rows have hashes under it. */
-  readonly queryKey: HashKey | undefined;
-  /** The key of the query, if rows have hashes under it. */
+  readonly hashKey: HashKey | undefined;
+  /** The same key if rows have hashes under it, else undefined. */
   readonly matchingKey: HashKey | undefined;
   /** True if rows have plain values. */
   readonly hasPlainRows: boolean;
@@ -18,7 +18,7 @@ export class ColumnKeys {
   readonly #keyChecks: readonly string[];
 
   /** `source`: the column's name in the export, in any Unicode form. */
-  constructor(source: string, { exportState, receipts }: TableState, queryKey: HashKey | undefined) {
+  constructor(source: string, { exportState, receipts }: TableState, hashKey: HashKey | undefined) {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
     // Rows of earlier settings are gone once every day was replaced.
     const daysWithRows = [...receipts.values()].filter(({ pruned }) => pruned !== true);
@@ -27,10 +27,10 @@ export class ColumnKeys {
       columns.includes(nfc(source)) ? key_check : null,
     );
     this.#source = source;
-    this.queryKey = queryKey;
+    this.hashKey = hashKey;
     this.#keyChecks = keyChecks.filter((keyCheck) => keyCheck !== null);
     this.hasPlainRows = keyChecks.includes(null);
-    this.matchingKey = queryKey !== undefined && this.#keyChecks.includes(queryKey.keyCheck) ? queryKey : undefined;
+    this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
   }
 
   /**
@@ -42,7 +42,7 @@ export class ColumnKeys {
   }
 
   /** Throws a configuration failure if all hashes are under other keys than that of the query: no plain id finds them. */
-  checkKey(placeName: string): void {
+  requireMatchingKey(placeName: string): void {
     if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
     throw configError(
       `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
@@ -62,7 +62,7 @@ export class ColumnKeys {
     const warning = (how: string) =>
       `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
-    if (ids.hasHashedIds && this.hasPlainRows && this.queryKey === undefined)
+    if (ids.hasHashedIds && this.hasPlainRows && this.hashKey === undefined)
       return [warning('plain, and only its hash is known')];
     if (!ids.hasPlainIds && !this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);

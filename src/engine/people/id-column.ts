@@ -56,7 +56,7 @@ export class IdColumn {
   readonly #distinctCellsSql: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
-  constructor(table: TableInPlace, source: string | undefined, queryKey: HashKey | undefined) {
+  constructor(table: TableInPlace, source: string | undefined, hashKey: HashKey | undefined) {
     const { relation, state } = table;
     const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
@@ -65,7 +65,7 @@ export class IdColumn {
       rescuedTextSql(column),
     ]);
     this.cellListSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
-    this.keys = new ColumnKeys(columns[0]?.source ?? '', state, queryKey);
+    this.keys = new ColumnKeys(columns[0]?.source ?? '', state, hashKey);
     this.#table = table;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
@@ -80,7 +80,7 @@ export class IdColumn {
     const { placeName, engine } = this.#table;
     const hasHashedIds = soughtIds.some(({ isHashed }) => isHashed);
     const hasPlainIds = soughtIds.some(({ isHashed }) => !isHashed);
-    if (hasPlainIds) this.keys.checkKey(placeName);
+    if (hasPlainIds) this.keys.requireMatchingKey(placeName);
     const warnings = this.keys.missedRowsWarnings(placeName, { hasPlainIds, hasHashedIds });
     const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
     // A condition without a look-up needs no scan of the rows.
@@ -101,13 +101,21 @@ export class IdColumn {
     };
   }
 
-  /** Makes a temporary table (query_id, cell) of what cells may hold for these ids. Returns its name. */
+  /**
+   * Makes a temporary table (query_id, cell) of what cells may hold for these ids. Returns its name.
+   *
+   * | rows of the column              | what their cells hold for an id                   |
+   * | ------------------------------- | ------------------------------------------------- |
+   * | any                             | the id, or its value in a type of the column      |
+   * | some hashed under `matchingKey` | the hash of these                                 |
+   * | some plain, and a key is given  | for an id that is a hash: the text with this hash |
+   */
   async #storeMatches(ids: readonly { readonly id: string; readonly queryId: string | null }[]): Promise<string> {
-    const { queryKey, matchingKey, hasPlainRows } = this.keys;
+    const { hashKey, matchingKey, hasPlainRows } = this.keys;
     const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];
     const hashedSqls = matchingKey === undefined ? [] : plainSqls.map((plainSql) => hmacSql(plainSql));
-    // A hash of other rows, or of another place, names the plain cell that has the same hash.
-    const plainCellKey = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? queryKey : undefined;
+    // Such a hash is that of other rows, of another place or of the suppression list.
+    const plainCellKey = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? hashKey : undefined;
     const plainCellsSql = `
       UNION
       SELECT query_id, cell
@@ -132,14 +140,14 @@ export class IdColumn {
   async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
-    const { queryKey, hasPlainRows } = this.keys;
-    const pads = hasPlainRows ? queryKey?.hmacPads() : undefined;
-    const idSqls = pads === undefined ? ['cell'] : ['cell', hmacSql('cell', 'query_')];
+    const { hashKey, hasPlainRows } = this.keys;
+    const pads = hasPlainRows ? hashKey?.hmacPads() : undefined;
+    const idSqls = pads === undefined ? ['cell'] : ['cell', hmacSql('cell', 'cell_')];
     const hmacListSql = `(SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
     const isListedSql = anyOfSql(idSqls.map((idSql) => `${hmacSql(idSql)} IN ${hmacListSql}`));
     const rows = await this.#table.engine.rows(`SELECT cell FROM ${this.#distinctCellsSql} WHERE ${isListedSql}`, {
       ...key.hmacPads(),
-      ...(pads && { query_inner_pad: pads.inner_pad, query_outer_pad: pads.outer_pad }),
+      ...(pads && { cell_inner_pad: pads.inner_pad, cell_outer_pad: pads.outer_pad }),
       hmacs: JSON.stringify(hmacs),
     });
     return rows.map(({ cell }) => String(cell));

@@ -6,13 +6,14 @@
 //   1. `member` holds `A-1` or its hash: such a row names the unified id `u7`, or nobody
 //   2. `df_unified_id` holds `u7` or its hash: the other rows of the person
 //
-// `find-people.ts` does these steps. `id-column.ts` knows what cells of such a column may hold for an id,
-// `column-keys.ts` under which keys they are hashed, and `spelling.ts` which ids are nearly equal. A purge removes the
-// rows by the same condition by which they were counted. A hash is always an HMAC, under one of these keys:
+// `findPeople` of `find-people.ts` is the way in, and does these steps. `id-column.ts` knows what cells of such a column
+// may hold for an id, `column-keys.ts` under which keys they are hashed, and `spelling.ts` which ids are nearly equal.
+// A purge removes the rows by the same condition by which they were counted. A hash is always an HMAC under one of
+// these keys. `keyCheck` is the check value that tells one key from another:
 //
 // | key                     | what is hashed under it                                                           |
 // | ----------------------- | --------------------------------------------------------------------------------- |
-// | that of the query       | cells of new rows, by `hash_key`: an id is hashed under it to find them           |
+// | `hashKey` of the query  | cells of new rows: an id is hashed under it to find them                          |
 // | others of a column      | cells of rows from before `hash_key` was changed: no plain id finds these         |
 // | of the suppression list | the unified id of each person on it, in the form that rows had: plain or hashed   |
 
