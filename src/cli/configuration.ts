@@ -106,16 +106,16 @@ const defaultPlaces = ({ target, place }: JsonObject) =>
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-/** The keys of hashes. One is missing only beside a setting that needs it; any other configuration does without it. */
-const HASHING_KEYS = ['hash_key', 'suppression_key'] as const;
+/** The secrets of hashes: only `columns_hash` needs the first, and `suppression_file` the second. */
+const HASH_SECRETS = ['hash_key', 'suppression_key'] as const;
 /** What a plan needs, and what an export needs. */
-export const PLAN_KEYS = ['service_id', ...HASHING_KEYS] as const;
+export const PLAN_KEYS = ['service_id', ...HASH_SECRETS] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
 export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
 /** The same configuration. Throws a UserError that names each of the keys that is missing, and where to set it. */
-export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number]>(
+export function requireKeys<K extends RequiredKey | (typeof HASH_SECRETS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]
 ) {

@@ -3,14 +3,22 @@
 import type { Secret } from '../base/secrets.ts';
 import type { ConfigSchema } from './environment.ts';
 
-/** The values that a schema found valid, by key in camel case. Each key without a default may be missing. */
+/**
+ * The values that a schema found valid, by key in camel case. Each key without a default may be missing:
+ *
+ *   lookback_days    { "default": 3, … }             lookbackDays: number
+ *   columns_drop     { "default": [], … }            columnsDrop: readonly string[]
+ *   base_url         { "type": "string", … }         baseUrl: string | undefined
+ *   export_token     { "airbyte_secret": true, … }   exportToken: Secret | undefined
+ *   on_gap           { "enum": […], … }              onGap: 'fail' | 'warn', of `DeclaredTypes`
+ */
 export type ValuesOf<S extends ConfigSchema> = {
   readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof DeclaredTypes
     ? DeclaredTypes[K]
     : ValueOf<S['properties'][K]>;
 };
 
-/** The type of a value: a secret, that of the default, or a text. A test holds the schemas to it. */
+/** The type of a value by the schema of its key. A test holds the schemas to it. */
 type ValueOf<P> = P extends { airbyte_secret: boolean }
   ? Secret | undefined
   : P extends { default: infer D }
@@ -39,7 +47,7 @@ type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
 /** The keys that a connector needs, and of the command line some commands. */
 export type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
 
-/** A configuration in which the fields of these keys are not missing. */
+/** A configuration in which the fields of these keys are not missing: with `base_url`, `baseUrl` is a string. */
 export type ConfigWith<C, K extends RequiredKey> = Readonly<C> & {
   readonly [F in keyof C & CamelCase<K>]: NonNullable<C[F]>;
 };

@@ -98,10 +98,10 @@ interface Task {
   run(values: ForgetValues, context: Context): Promise<CommandResult>;
 }
 
-const PURGE_OPTIONS = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'] as const;
+const ERASURE_OPTIONS = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'] as const;
 const TASKS: readonly Task[] = [
-  { startedBy: ['id', 'file'], options: [...PURGE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase },
-  { startedBy: ['suppressed'], options: [...PURGE_OPTIONS, 'newList'], run: erase },
+  { startedBy: ['id', 'file'], options: [...ERASURE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase },
+  { startedBy: ['suppressed'], options: [...ERASURE_OPTIONS, 'newList'], run: erase },
   { startedBy: ['proof', 'proofFile'], options: ['column', 'output', 'head'], run: prove },
   { startedBy: ['verifyLedger'], options: ['head'], run: verify },
 ];

@@ -1,6 +1,6 @@
 // This folder: the run behind `sync` with its plan, its progress, its record, its summary and its notification.
 
-import { EXIT, messageOf } from '../../base/errors.ts';
+import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
 import { readPinnedTypes } from '../../extract/discover-columns.ts';
@@ -29,26 +29,22 @@ export interface SyncInput {
   readonly schemaFile?: string | undefined;
 }
 
-/** What a run came to: what is done, and what ended it early, if anything did. */
+/** What a run came to: what is done, and what ended it early, if anything did. The summary tells of both. */
 export interface RunOutcome {
   readonly summary: Summary;
   readonly failure?: Failure | undefined;
 }
 
-/** Opens a place, plans, and exports into it. The place records the run, and the summary tells of a failure, too. */
+/** Opens a place, plans, and exports into it. The place records the run, also one that fails. */
 export async function runSync(input: SyncInput, context: Context): Promise<RunOutcome> {
   const { place, schemaFile } = input;
-  let outcome: RunOutcome;
   try {
     const config = requireKeys(input.config, ...EXPORT_KEYS);
     const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
-    outcome = await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
+    return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
   } catch (error) {
-    outcome = nothingDone(error, context);
+    return failedRun(EMPTY_SUMMARY, error, context);
   }
-  const { summary, failure } = outcome;
-  if (failure === undefined) return outcome;
-  return { summary: { ...summary, exit: failure.exit, error: failure.sentence }, failure };
 }
 
 async function exportInto(
@@ -69,14 +65,16 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  let failure: Failure | undefined;
+  const summary = () => {
+    const seconds = (clock.now() - began) / 1_000;
+    return summaryOf(plan, load.counts, { seconds, keepsCursor: sink.kind === 'stateful' });
+  };
   try {
     await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
+    return { summary: summary() };
   } catch (error) {
-    failure = failureOf(error, context);
+    return failedRun(summary(), error, context);
   }
-  const seconds = (clock.now() - began) / 1_000;
-  return { summary: summaryOf(plan, load.counts, { seconds, keepsCursor: sink.kind === 'stateful' }), failure };
 }
 
 /**
@@ -90,11 +88,11 @@ export async function withRunRecord(
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
   const began = clock.now();
-  const { summary, failure } = await work(began).catch((error) => nothingDone(error, context));
-  const { rows, days, exports, bytes } = summary;
+  const outcome = await work(began).catch((error) => failedRun(EMPTY_SUMMARY, error, context));
+  const { summary, failure } = outcome;
+  const { rows, days, exports, bytes, exit: exitCode, error: cause } = summary;
   const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
-  const ending = { exitCode: failure?.exit ?? EXIT.done, cause: failure?.sentence ?? null };
-  const record = { ...span, ...ending, version: VERSION, rows, days, exports, bytes };
+  const record = { ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes };
   const recordError: unknown = await sink.recordRun(record).catch((error: unknown) => error);
   if (recordError !== undefined && failure !== undefined)
     logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
@@ -102,12 +100,11 @@ export async function withRunRecord(
   await sink.close().catch((closeError: unknown) => {
     logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
   });
-  if (failure !== undefined || recordError === undefined) return { summary, failure };
-  return { summary, failure: failureOf(recordError, context) };
+  return failure !== undefined || recordError === undefined ? outcome : failedRun(summary, recordError, context);
 }
 
-/** The outcome of a run that failed before it had done anything. */
-const nothingDone = (error: unknown, context: Context): RunOutcome => ({
-  summary: EMPTY_SUMMARY,
-  failure: failureOf(error, context),
-});
+/** The outcome of a run that an error has ended, with what was done before it. */
+function failedRun(done: Summary, error: unknown, context: Context): RunOutcome {
+  const failure = failureOf(error, context);
+  return { summary: { ...done, exit: failure.exit, error: failure.sentence }, failure };
+}
