@@ -6,7 +6,7 @@ import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
-import type { Plan } from './which-days.ts';
+import type { RunPlan } from './which-days.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
@@ -27,21 +27,18 @@ export class DayResults {
   /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
   readonly gaps: Day[] = [];
   readonly implausibleDays: Day[] = [];
-  readonly #plan: Plan;
+  readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
-  /** Receipts of the days that the run loaded. */
   readonly #loadedReceipts: Receipt[] = [];
   /** Days answered without data, while nothing proves that the service exports days. */
   readonly #unprovenDays: UnprovenDay[] = [];
-  /** Days that are no longer exported and that nobody wanted before. */
   readonly #unwantedDays: Day[] = [];
-  /** Days that are no longer exported, and of which no warning tells yet. */
+  /** Those of the gaps and of the unwanted days of which no warning tells yet. */
   #untoldDays: Day[] = [];
   readonly #failures: UserError[] = [];
-  /** Why the first open day was not loaded. */
   #openError: UserError | undefined;
 
-  constructor(plan: Plan, deps: ExtractDeps) {
+  constructor(plan: RunPlan, deps: ExtractDeps) {
     this.#plan = plan;
     this.#deps = deps;
     this.receipts = new Map(plan.receipts);
@@ -85,9 +82,8 @@ export class DayResults {
 
   #addGone(day: Day): void {
     const { mode, state } = this.#plan;
-    const isGap = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
-    if (isGap || mode === 'named') this.gaps.push(day);
-    else this.#unwantedDays.push(day);
+    const wasLost = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
+    (wasLost || mode === 'named' ? this.gaps : this.#unwantedDays).push(day);
     this.#untoldDays.push(day);
   }
 
@@ -196,7 +192,7 @@ export class DayResults {
 }
 
 /** The failure for lost days (exit 4). */
-function gapError(days: readonly Day[], mode: Plan['mode']): UserError {
+function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError {
   const what = `${plainCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;
   if (mode === 'named')

@@ -12,7 +12,7 @@ import { DownloadQueue } from './download/download-queue.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { removeFiles } from './spool.ts';
-import { logNotes, type Plan } from './which-days.ts';
+import { logNotes, type RunPlan } from './which-days.ts';
 
 /** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
 const BATCH_LIMITS = { days: Number.POSITIVE_INFINITY, rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
@@ -27,10 +27,10 @@ export interface DayBatch {
 /** A plan that is executed. */
 export class Extraction {
   readonly results: DayResults;
-  readonly #plan: Plan;
+  readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
 
-  constructor(plan: Plan, deps: ExtractDeps) {
+  constructor(plan: RunPlan, deps: ExtractDeps) {
     this.results = new DayResults(plan, deps);
     this.#plan = plan;
     this.#deps = deps;

@@ -7,7 +7,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
-import { includesEndOf, type Plan } from './which-days.ts';
+import { includesEndOf, type RunPlan } from './which-days.ts';
 
 /** Differences between the clocks (ms) from which a run warns, and from which it ends. */
 const CLOCK_WARNING_MS = HOUR_MS;
@@ -72,7 +72,7 @@ export class ObservedService implements ExportService {
   }
 
   /** Takes over what earlier runs have seen. */
-  learnFromPlan(plan: Plan): void {
+  learnFromPlan(plan: RunPlan): void {
     this.includesEnd ??= includesEndOf(plan);
     this.hasFinalNewline ??= plan.state?.final_newline;
     this.hasExportedDay ||= plan.receipts.size > 0;

@@ -5,7 +5,7 @@ import { open, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
-import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
+import type { BodyOutput, CheckedBody } from '../service/export/checked-body.ts';
 import type { DownloadResult } from '../service/export/download.ts';
 import type { CheckedFile } from './checked-day.ts';
 
@@ -13,7 +13,7 @@ import type { CheckedFile } from './checked-day.ts';
 export type SpooledDownload = DownloadResult<SpoolOutput>;
 
 /** A file in the spool, while it is written. */
-interface SpoolOutput extends Required<CheckedOutput> {
+interface SpoolOutput extends Required<BodyOutput> {
   readonly path: string;
 }
 

@@ -27,7 +27,7 @@ export interface PlanInput {
 }
 
 /** The decisions of a run, made before the first request. */
-export interface Plan {
+export interface RunPlan {
   readonly settings: ExportSettings;
   readonly fingerprints: SettingsFingerprints;
   readonly appends: boolean;
@@ -47,17 +47,17 @@ export interface Plan {
 }
 
 /** The cursor before the run. */
-export const cursorOf = ({ state, start }: Pick<Plan, 'state' | 'start'>): Day => state?.from_date ?? start;
+export const cursorOf = ({ state, start }: Pick<RunPlan, 'state' | 'start'>): Day => state?.from_date ?? start;
 
 /** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
-export const includesEndOf = ({ settings, state }: Pick<Plan, 'settings' | 'state'>): boolean | undefined =>
+export const includesEndOf = ({ settings, state }: Pick<RunPlan, 'settings' | 'state'>): boolean | undefined =>
   settings.toDateInclusive === 'auto' ? state?.to_date_inclusive : settings.toDateInclusive === 'true';
 
 /** The `to_date` with which a day is requested. Unless an export includes it, rows may come with two days. */
 export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>
   includesEnd === true ? day : addDays(day, 1);
 
-export function logNotes({ notes }: Plan, logger: Logger): void {
+export function logNotes({ notes }: RunPlan, logger: Logger): void {
   for (const { level, event, message } of notes) logger[level](event, message);
 }
 
@@ -71,7 +71,7 @@ export function logNotes({ notes }: Plan, logger: Logger): void {
  *   sync           the days from the cursor on that are not complete; `lookback_days` before the first of them; and
  *                  the days that are read again
  */
-export function planRun(input: PlanInput): Plan {
+export function planRun(input: PlanInput): RunPlan {
   const { settings, now, from, to, appends = false, fullRefresh = false } = input;
   const receipts: ReceiptsByDay = input.receipts ?? new Map();
   const fingerprints = fingerprintsOf(settings);
@@ -109,10 +109,10 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
 }
 
 /** What depends on the mode. */
-type ChosenDays = Pick<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
+type ChosenDays = Pick<RunPlan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
 /** What the days are chosen by. */
-interface PlanBasis extends Omit<Plan, keyof ChosenDays> {
+interface PlanBasis extends Omit<RunPlan, keyof ChosenDays> {
   /** The first day that is most likely still exported. */
   readonly oldestDay: Day;
   /** The last day that may be read. */

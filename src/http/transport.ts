@@ -6,7 +6,7 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from '
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { type Clock, nextTurn } from '../base/clock.ts';
-import type { Env } from '../base/env.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { HttpAnswer } from './answer.ts';
 import { ConnectionClosed } from './failures.ts';
 import { ProxyAgent, withoutBrackets } from './proxy.ts';
@@ -18,10 +18,8 @@ export interface OutgoingRequest {
   readonly body: string;
 }
 
-export interface TransportOptions {
+export interface TransportOptions extends Pick<Runtime, 'clock' | 'env'> {
   readonly baseUrl: string;
-  readonly env: Env;
-  readonly clock: Clock;
   /** Most connections, which requests share and keep alive; 0: each request opens and closes its own. */
   readonly keptConnections: number;
   /** Longest time until a connection is established, TLS included (ms); default 30 s. */

@@ -1,6 +1,5 @@
-import type { Clock } from '../base/clock.ts';
-import type { Env } from '../base/env.ts';
 import { UserError } from '../base/errors.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { sentenceOf } from '../base/text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { checkCharset, firstBytes } from '../http/body.ts';
@@ -23,11 +22,8 @@ export interface DeletionAnswer {
   readonly quotaReport: QuotaReport;
 }
 
-interface DeletionClientOptions
-  extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
-  readonly clock: Clock;
-  readonly env: Env;
-}
+type DeletionClientOptions = Pick<Runtime, 'clock' | 'env'> &
+  Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'>;
 
 /** Maximum time from the request to the last byte of the answer. */
 const DELETION_TIMEOUT_MS = 60_000;

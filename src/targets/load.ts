@@ -9,7 +9,7 @@ import type { CommitInfo } from '../extract/export-state.ts';
 import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { Extraction } from '../extract/extraction.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
-import type { Plan } from '../extract/which-days.ts';
+import type { RunPlan } from '../extract/which-days.ts';
 import { type CommitResult, NOTHING_STORED, sumOfCommits } from '../table/commit.ts';
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
@@ -58,7 +58,7 @@ export class Load {
    * Loads the profiles, if the settings say so and the place keeps them, and then the days of a plan. The days are
    * loaded also where the profiles failed. Throws UserError.
    */
-  async loadAll(plan: Plan, sink: Sink | StreamSink): Promise<void> {
+  async loadAll(plan: RunPlan, sink: Sink | StreamSink): Promise<void> {
     const { logger, signal } = this.#deps;
     const { userProfiles } = plan.settings;
     // This module is loaded late: the library and a dry run import this file, and may load nothing.

@@ -5,7 +5,7 @@ import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 
 type StreamRules = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
-/** Throws one config failure with the problems of all streams, unless each has ids alone, and only adds some. */
+/** Throws one config failure with the problems of all streams. Each must have ids, and only add to them. */
 export function checkIdStreams(catalog: readonly ConfiguredStream[], rules: StreamRules): void {
   const problems = catalog.flatMap((stream) =>
     [...modeProblems(stream), ...schemaProblems(stream, rules)].map(

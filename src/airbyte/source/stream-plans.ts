@@ -4,11 +4,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { ReceiptSummary, ReceiptsByDay } from '../../extract/checked-day.ts';
 import { FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
-import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
+import { type PlanInput, planRun, type RunPlan } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
 
-export interface StreamPlan extends Plan {
+export interface StreamPlan extends RunPlan {
   readonly name: StreamName;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsDuplicates: boolean;
@@ -77,7 +77,7 @@ function duplicatesKept({ syncMode, destinationSyncMode, generationId = 0, minim
   };
 }
 
-function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: PlanInput): Plan {
+function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: PlanInput): RunPlan {
   try {
     return planRun({ ...input, state, receipts: receiptsIn(state) });
   } catch (error) {
@@ -92,7 +92,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
 }
 
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function planFromStart(name: StreamName, error: OtherFiltersError, input: PlanInput): Plan {
+function planFromStart(name: StreamName, error: OtherFiltersError, input: PlanInput): RunPlan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
@@ -106,7 +106,7 @@ function planFromStart(name: StreamName, error: OtherFiltersError, input: PlanIn
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
-function refreshPlan(stream: ConfiguredStream, savedState: JsonObject | undefined, input: PlanInput): Plan {
+function refreshPlan(stream: ConfiguredStream, savedState: JsonObject | undefined, input: PlanInput): RunPlan {
   const wholePlan = planRun({ ...input, fullRefresh: true });
   if (stream.syncId === undefined || savedState?.sync_id !== stream.syncId) return wholePlan;
   const state = parseState(savedState);

@@ -13,10 +13,7 @@ import type { StreamPlan } from './stream-plans.ts';
 /** Least number of days whose receipts a state keeps. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
 
-/**
- * One stream of events while it is read: its days, what they come to, and its state. `read.ts` gives it each day in
- * order, writes the records of those that it accepts, and has it finish them.
- */
+/** A stream of events while it is read. It is given each day in order, and finishes those whose records are written. */
 export class StreamProgress {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;

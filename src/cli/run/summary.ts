@@ -1,6 +1,6 @@
 import { EXIT } from '../../base/errors.ts';
 import { formatBytes, formatCount, formatDuration, withSeparators } from '../../base/quantities.ts';
-import { cursorOf, type Plan } from '../../extract/which-days.ts';
+import { cursorOf, type RunPlan } from '../../extract/which-days.ts';
 import type { Place } from '../../targets/contract.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 import { isStdout } from '../../targets/targets.ts';
@@ -8,7 +8,7 @@ import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 /** `keepsCursor`: false for a stream. */
 export function summaryOf(
-  plan: Plan,
+  plan: RunPlan,
   counts: LoadCounts,
   { seconds, keepsCursor }: { readonly seconds: number; readonly keepsCursor: boolean },
 ): Summary {

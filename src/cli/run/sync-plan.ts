@@ -1,7 +1,7 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
-import { cursorOf, includesEndOf, logNotes, type Plan, planRun, toDateOf } from '../../extract/which-days.ts';
+import { cursorOf, includesEndOf, logNotes, planRun, type RunPlan, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import { isStateful } from '../../targets/targets.ts';
 import { PLAN_KEYS, requireKeys } from '../configuration.ts';
@@ -46,7 +46,7 @@ export async function planSync(input: Pick<SyncInput, 'place' | 'config' | 'dayS
 
 /** What a plan costs if the documented quota is full. `waitMs`: how long the last export then waits for it at least. */
 export function forecastOf(
-  plan: Pick<Plan, 'days' | 'settings' | 'state'>,
+  plan: Pick<RunPlan, 'days' | 'settings' | 'state'>,
   maxConcurrentExports: number,
   loadsProfiles: boolean,
 ) {

@@ -14,7 +14,7 @@ import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { checkedFileOf, openSpoolOutput, removeFiles, type SpooledDownload } from '../spool.ts';
-import { type Plan, toDateOf } from '../which-days.ts';
+import { type RunPlan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 import type { SendExport } from './send-export.ts';
@@ -42,7 +42,7 @@ export interface FailedDay {
   readonly isOver: boolean;
 }
 
-export interface DownloadDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
+export interface DownloadDeps extends ExtractDeps, Pick<RunPlan, 'settings' | 'fingerprints' | 'receipts'> {
   readonly spool: RunFolder;
   /** The day that shows whether an export includes its end; undefined if that is known, or if no day is over. */
   readonly endProofDay: Day | undefined;

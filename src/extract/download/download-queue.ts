@@ -5,7 +5,7 @@ import { NOT_FOUND_CODE } from '../../service/export/outcomes.ts';
 import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import type { Plan } from '../which-days.ts';
+import type { RunPlan } from '../which-days.ts';
 import { DayDownloader, type DayResult, type DownloadDeps, type UnprovenDay } from './day-download.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
@@ -23,7 +23,7 @@ export class DownloadQueue {
   /** The newest day that the service no longer exports: it exports none before it. */
   #newestGoneDay: Day | undefined;
 
-  private constructor(plans: readonly Plan[], deps: ExtractDeps, spool: RunFolder) {
+  private constructor(plans: readonly RunPlan[], deps: ExtractDeps, spool: RunFolder) {
     const [{ settings, fingerprints }] = plans;
     this.#days = [...new Set(plans.flatMap(({ days }) => days))].sort();
     this.#stop = new AbortController();
@@ -35,7 +35,7 @@ export class DownloadQueue {
   }
 
   /** Plans of the same settings. */
-  static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<DownloadQueue> {
+  static async open(plans: readonly RunPlan[], deps: ExtractDeps): Promise<DownloadQueue> {
     for (const plan of plans) deps.service.learnFromPlan(plan);
     return new DownloadQueue(plans, deps, await RunFolder.open(deps.spoolDir, deps.clock));
   }
@@ -129,7 +129,7 @@ export class DownloadQueue {
 }
 
 /** The receipts of all plans; the latest of a day that several have. */
-function latestReceipts(plans: readonly Plan[]): ReceiptsByDay {
+function latestReceipts(plans: readonly RunPlan[]): ReceiptsByDay {
   const receipts = plans.flatMap((plan) => [...plan.receipts]);
   return new Map(receipts.sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)));
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 
 /** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. */
-export interface CheckedOutput {
+export interface BodyOutput {
   /** The bytes are valid until the promise settles. */
   write(bytes: Uint8Array): void | Promise<void>;
   /** Called once behind the last byte. */
@@ -12,7 +12,7 @@ export interface CheckedOutput {
 }
 
 /** A body that was received and checked to its last byte. */
-export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
+export interface CheckedBody<Output extends BodyOutput = BodyOutput> {
   readonly kind: 'checked';
   readonly scan: ScanResult;
   /** Number of bytes received, and their SHA-256 (hex). */
@@ -23,7 +23,7 @@ export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
 }
 
 /** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its stream and the output throw. */
-export async function checkBody<Output extends CheckedOutput>(
+export async function checkBody<Output extends BodyOutput>(
   stream: AsyncIterable<Uint8Array>,
   output: Output,
   { scannerOptions, signal }: { readonly scannerOptions: ScannerOptions; readonly signal: AbortSignal },

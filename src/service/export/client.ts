@@ -1,14 +1,12 @@
 // This folder: the exports of events and of profiles. `client.ts` sends one request, which `quota.ts` holds back by
 // `quota-rules.ts`. `content.ts` looks at the start of an answer, and `outcomes.ts` says what the answer means.
-// `download.ts` repeats a request until its answer is final; `checked-body.ts` checks the body. `profiles.ts` does so
-// for profiles. `export-header.ts` reads the first line alone.
+// `export-header.ts` reads the first line alone, and `profiles.ts` downloads profiles.
 //
-//   one request comes to             an ExportAnswer: an ExportBody, which may be CSV, or NoData
-//   the check of its body comes to   a CheckedBody, or NoData
-//   all requests come to             a DownloadResult: a CheckedBody, or NoDownload
+//   file              handles               and gives
+//   client.ts         one request           an ExportAnswer: an ExportBody, which may be CSV, or NoData
+//   checked-body.ts   the body of one       a CheckedBody, or throws
+//   download.ts       all of an export      a DownloadResult: a CheckedBody, or NoDownload
 
-import type { Clock } from '../../base/clock.ts';
-import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
@@ -35,12 +33,11 @@ import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
 /** No byte for so long ends a request: an export may be computed for minutes before its first byte. */
 const STALL_MS = 600_000;
 
-export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
-  readonly clock: Clock;
+export interface ExportClientOptions
+  extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>,
+    Pick<Runtime, 'clock' | 'env'> {
   /** Without one, exports are sent at once. */
   readonly quota?: Pick<ExportQuota, 'run' | 'record'>;
-  /** Has HTTPS_PROXY and NO_PROXY. */
-  readonly env: Env;
   readonly connectTimeoutMs?: number;
 }
 
@@ -80,8 +77,7 @@ export class ExportClient implements ExportService {
         httpAnswer = await this.#send(request, waitLimit);
         const bodyOrReason = await this.#classify(httpAnswer, waitLimit);
         const { headers } = httpAnswer;
-        const date = Date.parse(headers.date ?? '');
-        const serverTime = Number.isNaN(date) ? undefined : date;
+        const serverTime = Date.parse(headers.date ?? '') || undefined;
         const answer = { ...bodyOrReason, quotaReport: readQuotaReport(headers, clock.now()), serverTime };
         quota.record(answer);
         signal.throwIfAborted();

@@ -4,20 +4,23 @@ import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { ByteStream } from '../../http/body.ts';
 import type { BodyContent, ExportTraits } from './outcomes.ts';
 
-/** The content that the first bytes show; undefined while there are too few of them. `isAll`: no more will come. */
-export function contentOf(bytes: Uint8Array, { isAll }: { readonly isAll: boolean }): BodyContent | undefined {
-  if (isAll) {
+/** The content that the first bytes show; undefined while there are too few of them. `isFinished`: no more will come. */
+export function contentOf(
+  bytes: Uint8Array,
+  { isFinished }: { readonly isFinished: boolean },
+): BodyContent | undefined {
+  if (isFinished) {
     const text = Buffer.from(bytes).toString().trim();
     if (text === '') return 'empty';
     if (parseJsonOfKind(Array.isArray, text)?.length === 0) return 'empty_list';
   }
-  const start = bodyStart(bytes, isAll);
+  const start = bodyStart(bytes, isFinished);
   return start && (start.otherFormat?.kind ?? 'maybe_csv');
 }
 
 /** What a body that is not data shows. */
 export const traitsOfBody = (body: Buffer, token: string): Pick<ExportTraits, 'content' | 'reason'> => ({
-  content: contentOf(body, { isAll: true }) ?? 'maybe_csv',
+  content: contentOf(body, { isFinished: true }) ?? 'maybe_csv',
   reason: reasonIn(body.toString(), token),
 });
 
@@ -49,15 +52,13 @@ export function originOf(location: string | undefined, base: string): string | u
 const MAX_START_BYTES = 64 * 1024;
 
 /** Reads a body until its first bytes show what it is; `stream` is the whole body. Throws what the body throws. */
-export async function peekBody(
-  body: ByteStream,
-): Promise<{ readonly content: BodyContent; readonly stream: ByteStream }> {
+export async function peekBody(body: ByteStream) {
   let start: Uint8Array = new Uint8Array(0);
   let content: BodyContent | undefined;
   while (content === undefined && start.length < MAX_START_BYTES) {
     const next = await body.next();
     if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
-    content = contentOf(start, { isAll: next.done === true });
+    content = contentOf(start, { isFinished: next.done === true });
   }
   return { content: content ?? 'maybe_csv', stream: rejoined(start, body) };
 }

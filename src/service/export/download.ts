@@ -6,7 +6,7 @@ import type { Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
-import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
+import { type BodyOutput, type CheckedBody, checkBody } from './checked-body.ts';
 import {
   type ExportRequest,
   type ExportService,
@@ -15,7 +15,7 @@ import {
   type NoDownload,
 } from './export-service.ts';
 
-export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
+export interface DownloadOptions<Output extends BodyOutput> extends Omit<Runtime, 'env'> {
   readonly service: ExportService;
   readonly request: ExportRequest;
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
@@ -29,7 +29,7 @@ export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runt
 }
 
 /** What all attempts at one export came to. */
-export type DownloadResult<Output extends CheckedOutput> = (CheckedBody<Output> | NoDownload) & {
+export type DownloadResult<Output extends BodyOutput> = (CheckedBody<Output> | NoDownload) & {
   /** Number of requests that were sent. */
   readonly exports: number;
 };
@@ -42,7 +42,7 @@ const MAX_QUOTA_REFUSALS = 50;
 const TOO_LARGE_AFTER = 3;
 
 /** Sends an export until its answer is final. Throws what its output throws, and UserErrors of the quota. */
-export const downloadChecked = <Output extends CheckedOutput>(
+export const downloadChecked = <Output extends BodyOutput>(
   options: DownloadOptions<Output>,
 ): Promise<DownloadResult<Output>> => new Download(options).run();
 
@@ -57,7 +57,7 @@ export const downloadChecked = <Output extends CheckedOutput>(
  *   retry, a body that is broken or may be cut      attempted again; the fifth fails
  *   anything else, also what may be an empty day    it is the result
  */
-class Download<Output extends CheckedOutput> {
+class Download<Output extends BodyOutput> {
   readonly #options: DownloadOptions<Output>;
   readonly #failedAttempts: NoData[] = [];
   /** Number of requests that were sent, and of those that were refused for the quota. */

@@ -1,7 +1,7 @@
 import type { Runtime } from '../../base/runtime.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
-import type { CheckedOutput } from './checked-body.ts';
+import type { BodyOutput } from './checked-body.ts';
 import { type DownloadOptions, type DownloadResult, downloadChecked } from './download.ts';
 import type { ProfileRequest } from './export-service.ts';
 import { NOT_FOUND_CODE } from './outcomes.ts';
@@ -10,7 +10,7 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 /** Asks for the ids alone, as far as a request can. */
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
-export interface ProfileOptions<Output extends CheckedOutput>
+export interface ProfileOptions<Output extends BodyOutput>
   extends Omit<Runtime, 'env'>,
     Pick<DownloadOptions<Output>, 'service' | 'openOutput'> {
   readonly scannerOptions?: Omit<ScannerOptions, 'needsEventColumns'>;
@@ -21,7 +21,7 @@ export interface ProfileOptions<Output extends CheckedOutput>
  * have this export, and `invalid` if it refuses the form of the request; none is `empty` or `too_large`. Throws what
  * `openOutput` and its output throw, UserErrors of the quota, and the signal's reason.
  */
-export async function downloadProfiles<Output extends CheckedOutput>(
+export async function downloadProfiles<Output extends BodyOutput>(
   request: ProfileRequest,
   { scannerOptions, ...download }: ProfileOptions<Output>,
 ): Promise<DownloadResult<Output>> {

@@ -1,10 +1,9 @@
 // The limits of the Export group, in this process: this file holds exports back, and shows waits.
 
 import pLimit from 'p-limit';
-import type { Clock } from '../../base/clock.ts';
 import { transientError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
 import { formatDuration } from '../../base/quantities.ts';
+import type { Runtime } from '../../base/runtime.ts';
 import {
   afterAnswer,
   afterSending,
@@ -14,10 +13,8 @@ import {
   UNKNOWN_QUOTA,
 } from './quota-rules.ts';
 
-export interface ExportQuotaOptions {
+export interface ExportQuotaOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly maxConcurrentExports: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Longest wait (ms); one that would be longer is refused. */
   readonly maxWaitMs?: number | undefined;
   /** Called with the end (ms since 1970) of every wait that is shown, and with undefined when it is over. */
@@ -61,7 +58,7 @@ export class ExportQuota {
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {
-    const { clock, maxWaitMs = Number.POSITIVE_INFINITY, onWait } = this.#options;
+    const { clock, logger, maxWaitMs = Number.POSITIVE_INFINITY, onWait } = this.#options;
     let shownUntil: number | undefined;
     try {
       for (;;) {
@@ -69,30 +66,26 @@ export class ExportQuota {
         const now = clock.now();
         const until = nextAllowedAt(this.#state, now);
         if (until === undefined) return;
-        if (until - now > maxWaitMs) throw waitTooLongError(until, until - now, maxWaitMs);
-        if (until - now >= SHOWN_WAIT_MS && until !== shownUntil) {
+        const waitMs = until - now;
+        const at = new Date(until).toISOString();
+        if (waitMs > maxWaitMs) throw waitTooLongError(at, waitMs, maxWaitMs);
+        if (waitMs >= SHOWN_WAIT_MS && until !== shownUntil) {
           shownUntil = until;
-          this.#showWait(until, until - now);
+          const message = `The limit of exports is reached: the next is sent at ${at}, in ${formatDuration(waitMs)}.`;
+          logger.warn('quota.wait', message, { until: at });
+          onWait?.(until);
         }
-        await clock.sleep(until - now, signal);
+        await clock.sleep(waitMs, signal);
       }
     } finally {
       if (shownUntil !== undefined) onWait?.(undefined);
     }
   }
-
-  #showWait(until: number, waitMs: number): void {
-    const { logger, onWait } = this.#options;
-    const at = new Date(until).toISOString();
-    const message = `The limit of exports is reached: the next is sent at ${at}, in ${formatDuration(waitMs)}.`;
-    logger.warn('quota.wait', message, { until: at });
-    onWait?.(until);
-  }
 }
 
-const waitTooLongError = (at: number, wait: number, maxWaitMs: number) =>
+const waitTooLongError = (at: string, waitMs: number, maxWaitMs: number) =>
   transientError(
-    `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
+    `The limit of exports is reached and the next may be sent at ${at}, in ${formatDuration(waitMs)}: ` +
       `longer than this run waits (${formatDuration(maxWaitMs)}). Run again then.`,
     { detail: 'quota: the wait is longer than allowed' },
   );

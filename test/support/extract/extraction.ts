@@ -12,7 +12,7 @@ import { type ExportState, stateAfter } from '../../../src/extract/export-state.
 import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
 import { type DayBatch, Extraction } from '../../../src/extract/extraction.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
-import { type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
+import { type PlanInput, planRun, type RunPlan } from '../../../src/extract/which-days.ts';
 import type { ExportClient } from '../../../src/service/export/client.ts';
 import { LeapingClock } from '../clock.ts';
 import { CANARY, exportService, recorder } from '../service/service.ts';
@@ -133,7 +133,7 @@ export const planFor = (
   stored: StoredLoads,
   settings: Partial<ExportSettings>,
   more: Partial<PlanInput> = {},
-): Plan => planRun({ settings: { ...SETTINGS, ...settings }, ...stored, now: clock.now(), ...more });
+): RunPlan => planRun({ settings: { ...SETTINGS, ...settings }, ...stored, now: clock.now(), ...more });
 
 /** The share of a pause of the policy that is waited for (full jitter). */
 const JITTER = 0.5;

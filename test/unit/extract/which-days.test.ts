@@ -4,7 +4,7 @@ import { forecastOf } from '../../../src/cli/run/sync-plan.ts';
 import type { ReceiptSummary } from '../../../src/extract/checked-day.ts';
 import { type ExportSettings, fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
-import { cursorOf, type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
+import { cursorOf, type PlanInput, planRun, type RunPlan } from '../../../src/extract/which-days.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
@@ -43,7 +43,7 @@ function plan(stored: StoredLoads = {}, settings: Partial<ExportSettings> = {}, 
   return planRun({ settings: { ...SETTINGS, ...settings }, ...stored, now: NOW, ...more });
 }
 
-const events = (notes: Plan['notes']) => notes.map(({ event }) => event);
+const events = (notes: RunPlan['notes']) => notes.map(({ event }) => event);
 
 describe('the days of a first run', () => {
   it('are those from start_date through today in UTC', () => {
