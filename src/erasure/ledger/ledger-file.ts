@@ -42,7 +42,8 @@ export interface LedgerFile {
 
 /** Finds the ledger in a file, or in a folder, and its keys. Throws UserError if it is not there, or has lost its key. */
 export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerFile {
-  if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
-  const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
+  const isFolder = existsSync(fileOrFolder) && statSync(fileOrFolder).isDirectory();
+  const path = isFolder ? ledgerPathIn(fileOrFolder) : fileOrFolder;
+  if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
   return { path, keys: ledgerKeysOf(keyForReading(ledgerKeySource(path, configuredKey))) };
 }

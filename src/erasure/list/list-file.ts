@@ -4,6 +4,7 @@ import { configError, type UserError } from '../../base/errors.ts';
 import { isObject, parseJsonOfKind } from '../../base/json.ts';
 import { readLines, rejoined } from '../../base/lines.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
+import { formatCount } from '../../base/quantities.ts';
 import { nfc } from '../../base/text.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
@@ -125,9 +126,13 @@ function columnIndex(header: readonly string[], column: string, { name }: Input)
   const index = names.indexOf(nfc(column));
   if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;
   const quoted = JSON.stringify(column);
-  const problem = index === -1 ? `has no column ${quoted}` : `has the column ${quoted} more than once`;
-  const shown = header.slice(0, 20).map((text) => JSON.stringify(text));
-  throw configError(`${name} ${problem}. Separated by commas, its columns are ${shown.join(', ')}. Nothing was done.`);
+  // The first line may be a person. It stays out of logs.
+  const columnsText = `its first line has ${formatCount(header.length, 'column')}, separated by commas`;
+  const problem =
+    index === -1
+      ? `has no column ${quoted}: ${columnsText}. If that line is no header, put one above it`
+      : `has the column ${quoted} more than once`;
+  throw configError(`${name} ${problem}. Nothing was done.`);
 }
 
 const openInput = (source: ListSource, name: string): Input => ({ name, bytes: bytesOf(source, name) });

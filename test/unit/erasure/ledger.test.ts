@@ -79,10 +79,10 @@ describe('a ledger', () => {
     expect(statSync(path())).toMatchObject({ uid: 1234, gid: 1235 });
   });
 
-  it('may be empty, and is then whole', async () => {
+  it('may be empty, and is then whole, but not absent', async () => {
     mkdirSync(folder, { mode: 0o700 });
     await open();
-    expect(await verify()).toMatchObject({ ok: true, lines: 0 });
+    expect(() => verify()).toThrow(`There is no ledger at ${path()}`);
     writeFileSync(path(), '');
     expect(await verify()).toMatchObject({ ok: true, lines: 0 });
   });

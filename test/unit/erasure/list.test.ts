@@ -147,7 +147,8 @@ describe('the file of a list', () => {
   });
 
   it.each([
-    ['a;b\n1;2\n', 'b', /has no column "b"\. Separated by commas, its columns are "a;b"/],
+    ['a;b\n1;2\n', 'b', /has no column "b": its first line has 1 column, separated by commas\./],
+    ['Kim,010-1234\n', 'id', /^((?!Kim|010).)* 2 columns, .* no header, put one above it\. Nothing was done\.$/],
     ['a,a\n1,2\n', 'a', /has the column "a" more than once/],
     ['a,b\n1\n', 'a', /is no whole CSV: row 2 .* has too few cells/],
     ['a,b\n1,2\n\n3,4\n', 'a', /is no whole CSV: row 3 .* is blank/],
