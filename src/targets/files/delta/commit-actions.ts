@@ -41,7 +41,7 @@ export function commitActions(
     timestamp,
     operation: OPERATIONS[kind],
     operationParameters: { days: String(fileChanges.length) },
-    readVersion: snapshot.version,
+    readVersion: snapshot.logVersion,
     isBlindAppend: false,
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),

@@ -32,25 +32,25 @@ export async function commitToTables(
   change: PlaceChange,
 ): Promise<DeltaTables> {
   const { storage } = place;
-  const { tables: before } = version;
+  const { tables: tablesBefore } = version;
   const changes = { events: await changeOfEvents(place, version, change), user_profiles: changeOfProfiles(change) };
   const newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.fileChanges ?? []));
   // No reader sees them before their entry.
   await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
-  const tablesAfter = { ...before };
+  const tablesAfter = { ...tablesBefore };
   const committedNames: TableName[] = [];
   for (const { name } of TABLES) {
-    const [table, tableChange] = [before[name], changes[name]];
+    const [table, tableChange] = [tablesBefore[name], changes[name]];
     if (table === undefined || tableChange === undefined) continue;
     const tableAfter = await commitToTable(place, table, tableChange);
     if (tableAfter === undefined) {
       const uncommittedFiles = newFiles.filter(({ table }) => !committedNames.includes(table));
       await storage.remove(uncommittedFiles.map(({ path }) => path));
-      const kept =
+      const keptPart =
         committedNames.length === 0
           ? 'nothing of this commit was kept'
           : 'of this commit, only the change of events was kept';
-      throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
+      throw transientError(`Another run has committed to ${storage.address}/${name} first: ${keptPart}. Run again.`);
     }
     tablesAfter[name] = tableAfter;
     committedNames.push(name);
@@ -65,22 +65,22 @@ export async function commitToTables(
  */
 async function changeOfEvents(
   place: OpenPlace,
-  before: DeltaVersion,
+  versionBefore: DeltaVersion,
   change: PlaceChange,
 ): Promise<TableChange | undefined> {
   const { kind, state } = change;
   const fileChanges = change.fileChanges.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
-  for await (const rewritten of rewriteOutdated(place, before.files, change)) fileChanges.push(rewritten);
+  for await (const rewritten of rewriteOutdated(place, versionBefore.files, change)) fileChanges.push(rewritten);
   // The log of events has what belongs to the whole place.
   const eventsAfter = { ...state.events, suppressionLength: state.suppressionLength };
   const tableChange = { kind, state: eventsAfter, fileChanges };
   if (kind === 'purge' || fileChanges.length > 0) return tableChange;
-  const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
+  const { snapshot, missingPaths, state: eventsBefore } = versionBefore.tables.events;
   // The first day makes the table.
   if (eventsBefore === undefined) return undefined;
   // The first load of profiles commits to events, too: so it loses the race against a purge.
-  const makesProfiles = state.user_profiles !== undefined && before.state.user_profiles === undefined;
+  const makesProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
   const isChanged = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
   return makesProfiles || isChanged ? tableChange : undefined;
 }

@@ -6,6 +6,13 @@
 //   an entry      `commit-actions.ts`; `file-actions.ts` of files, `delta-state.ts` of the state, `schema.ts` of columns
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
 //   the log       `protocol/`
+//
+// To read goes down these levels. Each gives what it was given if nothing is new.
+//
+//   `readVersion`   both tables: a version of the place, which is no version of a log
+//   `readTable`     one table: its log, and which of its live files are missing
+//   `followLog`     the state and the live files by the log
+//   `readSnapshot`  the log itself, from its latest checkpoint on
 
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';

@@ -7,11 +7,11 @@ import type { Action } from './protocol/actions.ts';
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
 // that a commit writes only what it changes.
 
-const PREFIX = 'dfinery.';
+const DOMAIN_PREFIX = 'dfinery.';
 /** The domain of what no other domain has. */
-const TABLE_DOMAIN = `${PREFIX}table`;
+const TABLE_DOMAIN = `${DOMAIN_PREFIX}table`;
 /** The domain of a receipt is this and its day. */
-const DAY_PREFIX = `${PREFIX}day.`;
+const DAY_DOMAIN_PREFIX = `${DOMAIN_PREFIX}day.`;
 /** The members of a table that are a domain each. */
 const MEMBERS = ['columns', 'changes', 'cursor'] as const;
 const FORMAT_VERSION = 3;
@@ -31,11 +31,11 @@ export function stateActions(before: Domains, { suppressionLength, ...state }: L
   const table = { v: FORMAT_VERSION, writer: VERSION, timezone: json.timezone, suppression_length: suppressionLength };
   const after = new Map([
     [TABLE_DOMAIN, JSON.stringify(table)],
-    ...MEMBERS.map((name) => [PREFIX + name, JSON.stringify(json[name])] as const),
-    ...json.days.map((receipt) => [DAY_PREFIX + receipt.day, JSON.stringify(receipt)] as const),
+    ...MEMBERS.map((name) => [DOMAIN_PREFIX + name, JSON.stringify(json[name])] as const),
+    ...json.days.map((receipt) => [DAY_DOMAIN_PREFIX + receipt.day, JSON.stringify(receipt)] as const),
   ]);
   const changed = [...after].filter(([domain, configuration]) => before.get(domain) !== configuration);
-  const removed = [...before].filter(([domain]) => domain.startsWith(DAY_PREFIX) && !after.has(domain));
+  const removed = [...before].filter(([domain]) => domain.startsWith(DAY_DOMAIN_PREFIX) && !after.has(domain));
   return [
     ...changed.map(([domain, configuration]) => ({ domainMetadata: { domain, configuration, removed: false } })),
     ...removed.map(([domain, configuration]) => ({ domainMetadata: { domain, configuration, removed: true } })),
@@ -47,15 +47,15 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
   if (!domains.has(TABLE_DOMAIN))
     throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
   const where = (domain: string) => `${tableAddress} (${domain})`;
-  const read = (domain: string) => parseJson(domains.get(domain) ?? '', where(domain));
-  const table = read(TABLE_DOMAIN);
+  const readDomain = (domain: string) => parseJson(domains.get(domain) ?? '', where(domain));
+  const table = readDomain(TABLE_DOMAIN);
   checkVersion(table, FORMAT_VERSION, where(TABLE_DOMAIN));
   const { timezone, suppression_length } = requireValid<TableDomain>(validTable, table, where(TABLE_DOMAIN));
-  const members = Object.fromEntries(MEMBERS.map((name) => [name, read(PREFIX + name)]));
-  const dayDomains = [...domains.keys()].filter((domain) => domain.startsWith(DAY_PREFIX));
+  const members = Object.fromEntries(MEMBERS.map((name) => [name, readDomain(DOMAIN_PREFIX + name)]));
+  const dayDomains = [...domains.keys()].filter((domain) => domain.startsWith(DAY_DOMAIN_PREFIX));
   const days = dayDomains.map((domain) => {
-    const receipt = parseReceipt(read(domain), where(domain));
-    if (DAY_PREFIX + receipt.day === domain) return receipt;
+    const receipt = parseReceipt(readDomain(domain), where(domain));
+    if (DAY_DOMAIN_PREFIX + receipt.day === domain) return receipt;
     throw damagedError(where(domain), `it is a receipt of ${receipt.day}`);
   });
   const state = parseTableState({ timezone, ...members, days }, tableAddress);

@@ -87,7 +87,7 @@ export async function commitToTable(
 ): Promise<DeltaTable | undefined> {
   const actions = commitActions(snapshot, missingPaths, change, place);
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
-  const logVersion = snapshot.version + 1;
+  const logVersion = snapshot.logVersion + 1;
   if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;
   // The commit has removed what was missing.
   return tableOf(place, snapshot.after(logVersion, actions), new Set());

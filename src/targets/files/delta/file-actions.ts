@@ -87,7 +87,7 @@ export function liveFilesOf(
     const where = `${storageAddress}/${path}`;
     const partitionDay = dayOfPath(path);
     const tag = tags?.[FILE_TAG];
-    if (tag == null || stats == null || (partitionValues[PARTITION_COLUMN] ?? undefined) !== partitionDay) {
+    if (tag === undefined || stats === undefined || partitionValues[PARTITION_COLUMN] !== partitionDay) {
       throw damagedError(where, 'another program wrote it into the table');
     }
     // Profiles have no partition, and one receipt.

@@ -20,7 +20,7 @@ const UNCOMMITTED_MS = HOUR_MS;
 
 /** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
 export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
-  const { table, version: logVersion } = snapshot;
+  const { table, logVersion } = snapshot;
   if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
   await renewCheckpoint(place, snapshot).catch((error) => {
     const message = `${place.storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
@@ -37,9 +37,9 @@ async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<vo
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return looksTemporary(path) && modified < now - UNCOMMITTED_MS;
-    if (file.version >= snapshot.version) return false;
+    if (file.logVersion >= snapshot.logVersion) return false;
     // Each checkpoint has all days: of them the latest two stay.
-    return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < snapshot.version - CHECKPOINT_EVERY;
+    return file.isEntry ? modified < now - LOG_RETENTION_MS : file.logVersion < snapshot.logVersion - CHECKPOINT_EVERY;
   };
   const oldFiles = (await listAll(storage, logFolder(table))).filter(isOld);
   await storage.remove(oldFiles.map(({ path }) => path));
@@ -56,7 +56,7 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
-    if (leftAt != null) return leftAt < now - retentionMs;
+    if (leftAt !== undefined) return leftAt < now - retentionMs;
     return isOwnFile(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
   await place.storage.remove(dataFiles.filter(isExpired).map(({ path }) => path));
@@ -70,29 +70,27 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
 export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
   const { table } = snapshot;
-  const shouldEraseFile: ErasePredicate = ({ path, modified }) => {
+  const shouldEraseDataFile: ErasePredicate = ({ path, modified }) => {
     if (snapshot.adds.has(path) || !isOwnFile(path)) return false;
     return modified < purgedAt || snapshot.tombstones.has(path);
   };
-  await storage.erase(table, shouldEraseFile);
+  await storage.erase(table, shouldEraseDataFile);
   // No history comes before the first entry.
-  if (snapshot.version <= 0) return;
+  if (snapshot.logVersion <= 0) return;
   // The files of all tombstones are gone.
   await writeCheckpoint(place, snapshot, Infinity);
   const shouldEraseLogFile: ErasePredicate = ({ path, modified }) => {
     if (path === lastCheckpointPath(table)) return false;
-    const logVersion = logFileOf(path)?.version;
-    return logVersion === undefined ? modified < purgedAt : logVersion < snapshot.version;
+    const logVersion = logFileOf(path)?.logVersion;
+    return logVersion === undefined ? modified < purgedAt : logVersion < snapshot.logVersion;
   };
   await storage.erase(logFolder(table), shouldEraseLogFile);
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-export async function committedAt({ storage }: OpenPlace, { table, version: logVersion }: Snapshot): Promise<number> {
-  const path = entryPath(table, logVersion);
-  const entry = (await listAll(storage, logFolder(table), versionStem(table, logVersion))).find(
-    (file) => file.path === path,
-  );
+export async function committedAt({ storage }: OpenPlace, { table, logVersion }: Snapshot): Promise<number> {
+  const objects = await listAll(storage, logFolder(table), versionStem(table, logVersion));
+  const entry = objects.find(({ path }) => path === entryPath(table, logVersion));
   if (entry !== undefined) return entry.modified;
   throw transientError(`${storage.address}/${logFolder(table)} does not list version ${logVersion}: run again.`);
 }

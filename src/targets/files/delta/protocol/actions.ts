@@ -3,7 +3,7 @@
 // names data files of another program is refused.
 
 import validAction from '../../../../../schemas/delta-log.validator';
-import { isObject } from '../../../../base/json.ts';
+import { isObject, type JsonObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
 import type { TableName } from '../../../../table/tables.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
@@ -13,38 +13,38 @@ import { isDataFile } from './paths.ts';
 export interface Protocol {
   readonly minReaderVersion: number;
   readonly minWriterVersion: number;
-  readonly readerFeatures?: readonly string[] | null;
-  readonly writerFeatures?: readonly string[] | null;
+  readonly readerFeatures?: readonly string[];
+  readonly writerFeatures?: readonly string[];
 }
 
 export interface MetaData {
   readonly id: string;
-  readonly name?: string | null;
+  readonly name?: string;
   readonly format: { readonly provider: 'parquet'; readonly options: Readonly<Record<string, string>> };
   readonly schemaString: string;
   readonly partitionColumns: readonly string[];
-  readonly createdTime?: number | null;
+  readonly createdTime?: number;
   readonly configuration: Readonly<Record<string, string>>;
 }
 
 export interface Add {
   /** Path from the table's folder. */
   readonly path: string;
-  readonly partitionValues: Readonly<Record<string, string | null>>;
+  readonly partitionValues: Readonly<Record<string, string>>;
   readonly size: number;
-  readonly modificationTime?: number | null;
+  readonly modificationTime?: number;
   /** False in an entry that only moves rows to other files. This program writes no such entry. */
   readonly dataChange: boolean;
-  readonly stats?: string | null;
-  readonly tags?: Readonly<Record<string, string | null>> | null;
+  readonly stats?: string;
+  readonly tags?: Readonly<Record<string, string>>;
 }
 
 /** A data file that is no longer part of the table; its bytes stay for readers of older versions. */
 export interface Remove
   extends Pick<Add, 'path' | 'tags'>,
     Partial<Pick<Add, 'dataChange' | 'partitionValues' | 'size'>> {
-  readonly deletionTimestamp?: number | null;
-  readonly extendedFileMetadata?: boolean | null;
+  readonly deletionTimestamp?: number;
+  readonly extendedFileMetadata?: boolean;
 }
 
 /** An action: one line of a log entry, or one row of a checkpoint. */
@@ -69,12 +69,19 @@ export function parseEntry(text: string, table: TableName, where: string): Actio
 /** Parses an action; gives none for one of another kind, which the protocol lets readers ignore. */
 export function parseAction(value: unknown, table: TableName, where: string): Action[] {
   if (!isObject(value)) throw damagedError(where, 'a line is no object');
-  const name = ACTIONS.find((action) => Object.hasOwn(value, action) && value[action] !== null);
+  const members = withoutNulls(value);
+  const name = ACTIONS.find((kind) => Object.hasOwn(members, kind));
   if (name === undefined) return [];
-  const action: unknown = { [name]: value[name] };
+  const action: unknown = { [name]: members[name] };
   if (!validAction<Action>(action)) throw damagedError(where, firstProblem(validAction));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
   if (path !== undefined && !isDataFile(`${table}/${path}`))
     throw damagedError(where, 'it names a file that this program did not write');
   return [action];
+}
+
+/** A row of a checkpoint has null where a line of an entry lacks a member: no action has a member that is null. */
+function withoutNulls(members: JsonObject): JsonObject {
+  const filled = Object.entries(members).filter(([, value]) => value !== null);
+  return Object.fromEntries(filled.map(([name, value]) => [name, isObject(value) ? withoutNulls(value) : value]));
 }

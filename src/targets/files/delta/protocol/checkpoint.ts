@@ -31,9 +31,9 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 export async function readCheckpoint(
   { storage, engine, runFolder }: OpenPlace,
   table: TableName,
-  version: number,
+  logVersion: number,
 ): Promise<Action[]> {
-  const path = checkpointPath(table, version);
+  const path = checkpointPath(table, logVersion);
   const where = `${storage.address}/${path}`;
   const localPath = await storage.localFile(path, join(runFolder.path, randomUUID()));
   const from = `read_parquet(${pathLiteral(localPath)})`;
@@ -47,7 +47,7 @@ export async function writeCheckpoint(
   snapshot: Snapshot,
   since: number,
 ): Promise<void> {
-  const { table, version } = snapshot;
+  const { table, logVersion } = snapshot;
   const [jsonFile, file] = [join(runFolder.path, randomUUID()), join(runFolder.path, randomUUID())];
   const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
   await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
@@ -57,6 +57,6 @@ export async function writeCheckpoint(
     columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   );
   await rm(jsonFile);
-  await storage.moveIn(file, checkpointPath(table, version));
-  await storage.write(lastCheckpointPath(table), JSON.stringify({ version, size: lines.length }));
+  await storage.moveIn(file, checkpointPath(table, logVersion));
+  await storage.write(lastCheckpointPath(table), JSON.stringify({ version: logVersion, size: lines.length }));
 }

@@ -13,16 +13,16 @@ export const logFolder = (table: TableName): string => `${table}/_delta_log`;
 export const lastCheckpointPath = (table: TableName): string => `${logFolder(table)}/_last_checkpoint`;
 
 /** Where a listing begins: before every file of the log of this version or a later one. */
-export const versionStem = (table: TableName, version: number): string =>
-  `${logFolder(table)}/${String(version).padStart(VERSION_DIGITS, '0')}`;
-export const entryPath = (table: TableName, version: number): string => `${versionStem(table, version)}.json`;
-export const checkpointPath = (table: TableName, version: number): string =>
-  `${versionStem(table, version)}.checkpoint.parquet`;
+export const versionStem = (table: TableName, logVersion: number): string =>
+  `${logFolder(table)}/${String(logVersion).padStart(VERSION_DIGITS, '0')}`;
+export const entryPath = (table: TableName, logVersion: number): string => `${versionStem(table, logVersion)}.json`;
+export const checkpointPath = (table: TableName, logVersion: number): string =>
+  `${versionStem(table, logVersion)}.checkpoint.parquet`;
 
-/** The kind and version of a file of the log; undefined for any other file. */
-export function logFileOf(path: string): { readonly isEntry: boolean; readonly version: number } | undefined {
+/** The kind of a file of the log, and the version that it makes; undefined for any other file. */
+export function logFileOf(path: string): { readonly isEntry: boolean; readonly logVersion: number } | undefined {
   const match = LOG_FILE.exec(path);
-  return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
+  return match === null ? undefined : { isEntry: match[2] === 'json', logVersion: Number(match[1]) };
 }
 
 /** True for the path of a data file of this program. */

@@ -13,35 +13,34 @@ const READ_CONCURRENCY = 16;
  * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `before`, else on from `before`.
  * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
  */
-export function readSnapshot(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
+export const readSnapshot = (place: OpenPlace, before: Snapshot): Promise<Snapshot> =>
   // A purge may remove a listed file before it is read. How that fails depends on the storage, so each failure is tried
   // again. Then the checkpoint of the purge has everything.
-  return readOnce(place, before).catch(() => readOnce(place, before));
-}
+  readOnce(place, before).catch(() => readOnce(place, before));
 
 async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
   const { storage } = place;
   const { table } = before;
-  const objects = await listAll(storage, logFolder(table), versionStem(table, before.version + 1));
+  const objects = await listAll(storage, logFolder(table), versionStem(table, before.logVersion + 1));
   const files = objects.flatMap(({ path }) => logFileOf(path) ?? []);
   if (files.length === 0) return before;
-  const checkpointVersion = files.findLast(({ isEntry }) => !isEntry)?.version;
+  const checkpointVersion = files.findLast(({ isEntry }) => !isEntry)?.logVersion;
   const start =
     checkpointVersion === undefined
       ? before
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
-  const entries = files.filter(({ isEntry, version }) => isEntry && version > start.version);
-  const texts = await mapConcurrently(entries, READ_CONCURRENCY, ({ version }) =>
-    storage.read(entryPath(table, version)),
+  const entries = files.filter(({ isEntry, logVersion }) => isEntry && logVersion > start.logVersion);
+  const texts = await mapConcurrently(entries, READ_CONCURRENCY, ({ logVersion }) =>
+    storage.read(entryPath(table, logVersion)),
   );
-  const actions = entries.flatMap(({ version }, i) => {
+  const actions = entries.flatMap(({ logVersion }, i) => {
     const text = texts[i];
-    const expectedVersion = start.version + 1 + i;
+    const expectedVersion = start.logVersion + 1 + i;
     // A missing version would be a hole in the data.
-    if (version !== expectedVersion || text === undefined) {
+    if (logVersion !== expectedVersion || text === undefined) {
       throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${expectedVersion} is missing`);
     }
-    return parseEntry(text.toString('utf8'), table, `${storage.address}/${entryPath(table, version)}`);
+    return parseEntry(text.toString('utf8'), table, `${storage.address}/${entryPath(table, logVersion)}`);
   });
-  return start.after(start.version + entries.length, actions);
+  return start.after(start.logVersion + entries.length, actions);
 }

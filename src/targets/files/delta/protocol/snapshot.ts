@@ -4,8 +4,8 @@ import type { Action, Add, MetaData, Protocol, Remove } from './actions.ts';
 /** A table at one version: what the actions of the log add up to. */
 export class Snapshot {
   readonly table: TableName;
-  /** −1 before the first commit. */
-  readonly version: number;
+  /** The number of its last entry in the log; −1 before the first commit. */
+  readonly logVersion: number;
   readonly protocol: Protocol | undefined;
   readonly metaData: MetaData | undefined;
   /** Live files by their path from the root of the storage. */
@@ -15,9 +15,9 @@ export class Snapshot {
   readonly domains = new Map<string, string>();
 
   /** `actions`: those of all entries up to the version, or of a checkpoint and the entries after it. */
-  constructor(table: TableName, version = -1, actions: Iterable<Action> = []) {
+  constructor(table: TableName, logVersion = -1, actions: Iterable<Action> = []) {
     this.table = table;
-    this.version = version;
+    this.logVersion = logVersion;
     for (const action of actions) {
       if ('add' in action) {
         const path = `${this.table}/${action.add.path}`;
@@ -37,8 +37,8 @@ export class Snapshot {
   }
 
   /** The table at a later version. `actions`: those of all entries since. */
-  after(version: number, actions: readonly Action[]): Snapshot {
-    return new Snapshot(this.table, version, [...this.actions(), ...actions]);
+  after(logVersion: number, actions: readonly Action[]): Snapshot {
+    return new Snapshot(this.table, logVersion, [...this.actions(), ...actions]);
   }
 
   /** Yields the actions that a checkpoint must hold, with the tombstones younger than `since` (ms). */
