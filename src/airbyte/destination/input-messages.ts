@@ -19,13 +19,12 @@ export interface InputState {
   readonly type: 'STATE';
   /** Undefined for a state of all streams. */
   readonly stream: ConfiguredStream | undefined;
-  /** The text of the message, unchanged: up to the members of its state, and from there on. */
+  /** The text of the message, unchanged: up to the last member of its state, and from there on. */
   readonly head: string;
   readonly tail: string;
 }
 
-/** A message up to the members of its state. Other members may stand before it, but no object and no list. */
-const STATE_HEAD = /^\s*\{(?:\s*"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[\w.+-]+)\s*,)*\s*"state"\s*:\s*\{/;
+const ESCAPE_QUOTE_OR_BRACKET = /\\.|["{}[\]]/g;
 
 /** Types of messages that the protocol has and a destination ignores. */
 const IGNORED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
@@ -68,12 +67,32 @@ function recordIn({ record }: JsonObject, line: number, streams: Streams): Input
 }
 
 function stateIn({ state }: JsonObject, text: string, line: number, streams: Streams): InputState {
-  const [head] = STATE_HEAD.exec(text) ?? [];
-  if (!isObject(state) || head === undefined || Object.keys(state).length === 0)
-    throw lineError(line, 'is a STATE without content at its usual place');
+  const end = endOfState(text);
+  if (!isObject(state) || end === undefined || Object.keys(state).length === 0)
+    throw lineError(line, 'is a STATE without content');
   const { stream_descriptor: descriptor } = isObject(state.stream) ? state.stream : {};
   const stream = isObject(descriptor) ? streamOf(descriptor.name, descriptor.namespace, line, streams) : undefined;
-  return { type: 'STATE', stream, head, tail: text.slice(head.length) };
+  return { type: 'STATE', stream, head: text.slice(0, end), tail: text.slice(end) };
+}
+
+/** The index of the brace that ends the object `state` of a message. */
+function endOfState(message: string): number | undefined {
+  let depth = 0;
+  let isInState = false;
+  let stringStart: number | undefined;
+  let lastString = '';
+  for (const { 0: token, index } of message.matchAll(ESCAPE_QUOTE_OR_BRACKET)) {
+    if (token === '"') {
+      if (stringStart !== undefined) lastString = message.slice(stringStart, index);
+      stringStart = stringStart === undefined ? index + 1 : undefined;
+    } else if (stringStart === undefined) {
+      const isOpening = token === '{' || token === '[';
+      if (isOpening && depth === 1) isInState = lastString === 'state';
+      depth += isOpening ? 1 : -1;
+      if (depth === 1 && isInState) return index;
+    }
+  }
+  return undefined;
 }
 
 function streamOf(name: unknown, namespace: unknown, line: number, streams: Streams): ConfiguredStream {

@@ -72,7 +72,8 @@ export class StateQueue {
       stats.rejectedRecordCount += counts.rejectedRecordCount;
       this.#unreported.delete(rowStream);
     }
-    const line = `${head}"destinationStats":${JSON.stringify(stats)},${tail}`;
+    // Of two members with one name readers take the last: the state may have one, which is null as a rule.
+    const line = `${head},"destinationStats":${JSON.stringify(stats)}${tail}`;
     // `drain` of the writer rejects all the same; this only keeps the rejection from being called unhandled.
     this.#writer.writeLine(line).catch(() => {});
   }
