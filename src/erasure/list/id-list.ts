@@ -163,8 +163,8 @@ function refusalOf(id: string): Refusal | undefined {
 
 const REQUEST_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/;
 
-/** How early a time without a zone may be: no zone is further ahead of UTC (ms). */
-const FARTHEST_MS = 14 * HOUR_MS;
+/** No zone is further ahead of UTC (ms). */
+const MAX_ZONE_AHEAD_MS = 14 * HOUR_MS;
 
 /**
  * The instant (ms since 1970) of a datetime; `invalid` for another text. Without a zone it is the earliest instant
@@ -176,5 +176,5 @@ function requestInstant(value: unknown): number | undefined | 'invalid' {
   const zone = (offset ?? 'Z').replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
   const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${zone}`);
   if (day === undefined || !isDay(day) || Number.isNaN(at)) return 'invalid';
-  return offset === undefined ? at - FARTHEST_MS : at;
+  return offset === undefined ? at - MAX_ZONE_AHEAD_MS : at;
 }

@@ -27,7 +27,7 @@ export interface ListColumns {
 type ListSource = string | AsyncIterable<Uint8Array>;
 
 /** Bytes, and the words for them with which a message begins. */
-interface Input {
+interface NamedBytes {
   readonly name: string;
   readonly bytes: AsyncGenerator<Uint8Array, void, undefined>;
 }
@@ -38,7 +38,7 @@ const TABLE_MARK = /[,;\t"{}[\]]/;
 
 /** The rows of a list, as a spreadsheet numbers them. Throws config failures that name the row. */
 export async function* readList(source: ListSource, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
-  const input = openInput(source, typeof source === 'string' ? `The list ${source}` : 'The list');
+  const input = namedBytes(source, typeof source === 'string' ? `The list ${source}` : 'The list');
   if (id === undefined) {
     if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumn(input, 'is a CSV by its name');
     for await (const [row, text] of textLines(input)) {
@@ -54,7 +54,7 @@ export async function* readList(source: ListSource, { id, requestedAt }: ListCol
 }
 
 /** The lines that are not empty, each with its number. */
-async function* textLines(input: Input): AsyncGenerator<[number, string]> {
+async function* textLines(input: NamedBytes): AsyncGenerator<[number, string]> {
   let row = 0;
   for await (const lines of readLines(input.bytes)) {
     for (const line of lines) {
@@ -70,30 +70,30 @@ async function* textLines(input: Input): AsyncGenerator<[number, string]> {
 type RowCells<T> = AsyncGenerator<[row: number, cells: T[]]>;
 
 /** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
-async function* readColumns({ name, bytes }: Input, columns: readonly string[]): RowCells<unknown> {
+async function* readColumns({ name, bytes }: NamedBytes, columns: readonly string[]): RowCells<unknown> {
   const { value: head = new Uint8Array() } = await bytes.next();
   const isJson = /^(\ufeff)?\s*\{/.test(Buffer.from(head).toString());
   const read = isJson ? readJsonLines : readCsv;
   yield* read({ name, bytes: rejoined(head, bytes) }, columns);
 }
 
-async function* readJsonLines(input: Input, columns: readonly string[]): RowCells<unknown> {
-  let isFirst = true;
+async function* readJsonLines(input: NamedBytes, columns: readonly string[]): RowCells<unknown> {
+  let isFirstObject = true;
   for await (const [row, text] of textLines(input)) {
     const members = parseJsonOfKind(isObject, text);
     const lineError = (problem: string) => configError(`${input.name}, line ${row}: ${problem}. Nothing was done.`);
     if (members === undefined) throw lineError('this is no JSON object');
     const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
-    if (isFirst && cells.includes(undefined)) {
+    if (isFirstObject && cells.includes(undefined)) {
       const memberNames = Object.keys(members).map((key) => JSON.stringify(key));
       throw lineError(`there is no ${columns[cells.indexOf(undefined)]}, but ${memberNames.join(', ')}`);
     }
-    isFirst = false;
+    isFirstObject = false;
     yield [row, cells];
   }
 }
 
-async function* readCsv(input: Input, columns: readonly string[]): RowCells<string> {
+async function* readCsv(input: NamedBytes, columns: readonly string[]): RowCells<string> {
   const reader = new RowReader();
   let indices: readonly number[] | undefined;
   function* wholeRows(): Generator<[number, string[]]> {
@@ -119,7 +119,7 @@ async function* readCsv(input: Input, columns: readonly string[]): RowCells<stri
   }
 }
 
-function columnIndex(header: readonly string[], column: string, { name }: Input): number {
+function columnIndex(header: readonly string[], column: string, { name }: NamedBytes): number {
   if (header.some((text) => /\r(?!\n)/.test(text)))
     throw configError(`${name} ends its lines with CR alone: save it as CSV UTF-8. Nothing was done.`);
   const names = header.map(nfc);
@@ -135,9 +135,9 @@ function columnIndex(header: readonly string[], column: string, { name }: Input)
   throw configError(`${name} ${problem}. Nothing was done.`);
 }
 
-const openInput = (source: ListSource, name: string): Input => ({ name, bytes: bytesOf(source, name) });
+const namedBytes = (source: ListSource, name: string): NamedBytes => ({ name, bytes: bytesOf(source, name) });
 
-async function* bytesOf(source: ListSource, name: string): Input['bytes'] {
+async function* bytesOf(source: ListSource, name: string): NamedBytes['bytes'] {
   try {
     yield* typeof source === 'string' ? createReadStream(source) : source;
   } catch (error) {
@@ -145,16 +145,16 @@ async function* bytesOf(source: ListSource, name: string): Input['bytes'] {
   }
 }
 
-const needsColumn = ({ name }: Input, problem: string): UserError =>
+const needsColumn = ({ name }: NamedBytes, problem: string): UserError =>
   configError(`${name} ${problem}. Name the column with the external IDs with --column. Nothing was done.`);
 
-const notUtf8 = ({ name }: Input): UserError =>
+const notUtf8 = ({ name }: NamedBytes): UserError =>
   configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
 
 /** The unified ids that a file with the columns external_id and df_unified_id gives these ids. */
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {
   const mapping = new Map<string, string[]>();
-  const input = openInput(path, `The mapping ${path}`);
+  const input = namedBytes(path, `The mapping ${path}`);
   for await (const [row, [id, unifiedId]] of readColumns(input, ['external_id', UNIFIED_ID])) {
     // To skip such a value would leave the person where it is, and its text might be another id.
     if ([id, unifiedId].some((cell) => typeof (cell ?? '') !== 'string'))
