@@ -114,8 +114,8 @@ function columnsAfterDay(
 ): PlannedColumn[] {
   const columns = [...columnsBefore, ...columnsToAdd(columnsBefore, scans, settings).map(beforeBatch)];
   // Without a pinned schema the first day with cells gives `freeze` its columns.
-  const isOpen = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
-  const schemaMode = isOpen ? 'evolve' : settings.schemaMode;
+  const givesColumns = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
+  const schemaMode = givesColumns ? 'evolve' : settings.schemaMode;
   return columns.map((column): PlannedColumn => {
     const scan = scans.get(columnKey(column)) ?? NO_CELLS;
     const { forms, firstCells } = scan;

@@ -25,7 +25,7 @@ import { MalformedCsv, type MalformedReason, otherEncodingError } from './malfor
 import { CsvRow, MAX_COLUMNS, NO_ROW, type RowFailure } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
-/** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
+/** Rows are read once so many bytes have come, so that small chunks cost no more than large ones. */
 const GATHERED_BYTES = 256 * 1024;
 /** Length of the longest row that is accepted, its line end included. */
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
@@ -56,12 +56,12 @@ export class RowReader {
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
-  /** Rows are read once so many bytes of the body have come. */
+  /** So many bytes of the body must come before rows are read. */
   #neededBytes = 0;
-  /** The error that the first blank line is, unless only blank lines follow. */
+  /** The error of the first blank line, which is thrown if a row follows. */
   #blankLineError: MalformedCsv | undefined;
 
-  /** `gatheredBytes`: how many are gathered before work goes on; it affects nothing but speed. */
+  /** `gatheredBytes`: as GATHERED_BYTES; it affects nothing but speed. */
   constructor(gatheredBytes = GATHERED_BYTES) {
     this.#gatheredBytes = gatheredBytes;
   }
@@ -121,7 +121,7 @@ export class RowReader {
     if (this.rowNumber === 0) throw this.#error('empty_body', start, 'a header line', 'nothing');
   }
 
-  /** Says when reading goes on, behind the last whole row. */
+  /** Sets how many bytes of the body must come before rows are read again. */
   #waitForMore(): void {
     const { start, end } = this.#buffer;
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
@@ -168,14 +168,14 @@ export class RowReader {
     throw this.#error('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
   }
 
-  /** An error in the row that `row.read` has tried. One that starts with a brace is a message about a failed export. */
+  /** An error in the row that `row.read` has tried. A row that starts with a brace is a message of the service. */
   #brokenRowError(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
     const { bytes, start } = this.row;
     if (bytes[start] !== OPEN_BRACE) return this.#error(reason, index, expected, found);
     return this.#error('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
   }
 
-  /** An error at byte `index` of a row: unless it has a number, of the one behind the current row. */
+  /** An error at byte `index`. `row`: the number of its row; by default of the one behind the current row. */
   #error(reason: MalformedReason, index: number, expected: string, found: string, row = this.rowNumber + 1) {
     return new MalformedCsv(reason, { row, byte: this.#buffer.offsetOf(index), expected, found });
   }

@@ -1,8 +1,8 @@
 import { COMMA, CR, LF, QUOTE, SPACE } from '../../base/ascii.ts';
 
-/** Flags of a cell. It is written in quotes: the flag is also the length of a quote. */
+/** Flags of a cell. QUOTED: it is written in quotes. The flag is also the length of a quote, added to an index. */
 export const QUOTED = 1;
-/** It has doubled quotes inside. */
+/** It has doubled quotes inside, so that its text is not its bytes. */
 const DOUBLED = 2;
 /** It is written without quotes, and has a CR inside that ends no line. */
 export const BARE_CR = 4;

@@ -4,7 +4,7 @@ import type { ScalarCodec } from './codec.ts';
 import { type CellForms, DOUBLE, LONG, LONG_WIDE } from './forms.ts';
 import { copyBytes } from './string.ts';
 
-/** An integer of so many digits is exact as a double. A decimal of so many comes back from a double. */
+/** A number of at most so many digits comes back from a double as it was. */
 const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
 

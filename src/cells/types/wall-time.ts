@@ -137,7 +137,7 @@ function daysIn(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** The value of two digits. For anything else so low a number that adding 99 hundreds keeps it negative. */
+/** The value of two digits; for anything else a number so low that a year made of it is negative. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const high = bytes[at] - ZERO;
   const low = bytes[at + 1] - ZERO;
