@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addDays, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
+import { addDays, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
 
 describe('days', () => {
   it.each(['2024-02-29', '0001-01-01', '9999-12-31'])('%s is a day', (day) => expect(isDay(day)).toBe(true));
@@ -14,10 +14,5 @@ describe('days', () => {
     expect(daysOf('2026-02-27', '2026-03-01')).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
     expect(daysOf('2026-02-02', '2026-02-01')).toEqual([]);
     expect(daysOf('9999-12-30', '9999-12-31')).toEqual(['9999-12-30', '9999-12-31']);
-  });
-
-  it('are found for instants at the first and last zone', () => {
-    const noon = Date.UTC(2026, 0, 2, 11);
-    expect([dayAt(noon, -12), dayAt(noon), dayAt(noon, 14)]).toEqual(['2026-01-01', '2026-01-02', '2026-01-03']);
   });
 });

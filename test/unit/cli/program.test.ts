@@ -12,10 +12,6 @@ describe('the command line', () => {
     ['t0ken', 'there is no such command: wanted demo, init, sync, load,'],
     ['sync duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
     ['sync t0ken x', 'there is no such target: wanted duckdb, parquet,'],
-    [
-      'verify arrow x',
-      'arrow is not possible here: write duckdb FILE or parquet DIR or delta DIR or delta s3://BUCKET/PREFIX.',
-    ],
     ['models parquet x', 'parquet is not possible here: write duckdb FILE.'],
     [
       'sync',
@@ -53,7 +49,6 @@ describe('the command line', () => {
     ['inspect s3://t0ken@bucket', 'FILE has a user name or a key in it'],
     ['plan --config=postgres://u:t0ken@host/x', '--config has a user name or a key in it'],
     ['https://sync:t0ken@host', 'there is no such command: wanted demo,'],
-    ['help snyc', 'there is no command "snyc": did you mean sync?'],
     ['-qv snyc duckdb x', 'there is no command "snyc": did you mean sync?'],
     ['--full-refresh plan duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
     ['-o report', 'there is no option -o. See dfinery-elt --help.'],
