@@ -23,17 +23,17 @@ export const UNNAMED_COLUMN = 'column';
 /** Names that are the same in this form are one name: Spark ignores case, DuckDB that of ASCII letters. */
 export const foldName = (name: string): string => name.toLowerCase();
 
-/** Columns of a batch and of a pinned schema that the table lacks, with their names. */
+/** Columns of a day and of a pinned schema that the table lacks, with their names. */
 export function columnsToAdd(
   storedColumns: readonly StoredColumn[],
-  batchColumns: ReadonlyMap<string, HeaderColumn>,
+  dayColumns: ReadonlyMap<string, HeaderColumn>,
   { pinnedTypes, columnName = (source) => source }: ColumnSettings,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));
   // The other name means the event name, which every place has, or a column that only a header can add.
   const pinnedNames = [...(pinnedTypes?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
-  const pinnedOnlyColumns = headerColumns(pinnedNames).filter(({ key }) => !batchColumns.has(key));
-  const addedColumns = [...batchColumns.values(), ...pinnedOnlyColumns].filter(({ key }) => !storedKeys.has(key));
+  const pinnedOnlyColumns = headerColumns(pinnedNames).filter(({ key }) => !dayColumns.has(key));
+  const addedColumns = [...dayColumns.values(), ...pinnedOnlyColumns].filter(({ key }) => !storedKeys.has(key));
   const names = assignNames(
     [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
     addedColumns.map(({ source }) => columnName(source)),

@@ -120,15 +120,15 @@ function receiptsAfter(
   changedAt: string,
 ): Receipts {
   const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
-  const otherReceipts = [...keptReceipts.values()].map((before): StoredReceipt => {
-    const rows_stored = rowsByDay.get(before.day) ?? before.rows_stored;
-    const isChanged = rows_stored !== before.rows_stored || widenedDays.has(before.day);
-    const changed_at = isChanged ? changedAt : before.changed_at;
-    const newReceipt = receiptsOfUnchanged.get(before.day);
+  const otherReceipts = [...keptReceipts.values()].map((receipt): StoredReceipt => {
+    const rows_stored = rowsByDay.get(receipt.day) ?? receipt.rows_stored;
+    const isChanged = rows_stored !== receipt.rows_stored || widenedDays.has(receipt.day);
+    const changed_at = isChanged ? changedAt : receipt.changed_at;
+    const newReceipt = receiptsOfUnchanged.get(receipt.day);
     // A receipt of rows that are there is renewed if the day is over now, or if its span is another one.
     const isRenewed =
-      newReceipt !== undefined && (newReceipt.is_over !== before.is_over || newReceipt.to_date !== before.to_date);
-    return { ...(isRenewed ? newReceipt : before), rows_stored, changed_at };
+      newReceipt !== undefined && (newReceipt.is_over !== receipt.is_over || newReceipt.to_date !== receipt.to_date);
+    return { ...(isRenewed ? newReceipt : receipt), rows_stored, changed_at };
   });
   const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };

@@ -78,12 +78,12 @@ export const withTable = (state: PlaceState | undefined, { name }: Table, tableS
 });
 
 /** The state of a table once rows have left it. `rowsLost`: their number, by day. */
-export function withoutRows(table: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
-  const receipts = [...table.receipts.values()].map((receipt): StoredReceipt => {
+export function withoutRows(tableState: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
+  const receipts = [...tableState.receipts.values()].map((receipt): StoredReceipt => {
     const lost = rowsLost.get(receipt.day) ?? 0;
     return lost === 0 ? receipt : { ...receipt, rows_stored: receipt.rows_stored - lost, changed_at: changedAt };
   });
-  return { ...table, receipts: receiptsOf(receipts) };
+  return { ...tableState, receipts: receiptsOf(receipts) };
 }
 
 /** The state of a table in JSON, where two members have other names (schemas/files-state.json). */

@@ -29,9 +29,8 @@ export function daysWithOtherFilters({ receipts, exportState }: TableState): Day
 /** Warnings about days that are not as the last run would have loaded them. */
 export function dayWarnings(state: TableState): string[] {
   const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
-  const otherDays = daysWithOtherFilters(state);
-  return [
-    ...(prunedDays.length === 0 ? [] : [`pruned: ${formatDays(prunedDays)}.`]),
-    ...(otherDays.length === 0 ? [] : [`loaded with other filters or columns: ${formatDays(otherDays)}.`]),
-  ];
+  const warningOf = (what: string, days: readonly Day[]) =>
+    days.length === 0 ? [] : [`${what}: ${formatDays(days)}.`];
+  const otherFiltersDays = daysWithOtherFilters(state);
+  return [...warningOf('pruned', prunedDays), ...warningOf('loaded with other filters or columns', otherFiltersDays)];
 }
