@@ -24,17 +24,17 @@ export interface VerifyResult {
 
 /**
  * Compares the rows of a table with its receipts. A day whose rows somebody removed has none by its receipt. Keys under
- * two days are only a warning. `from`: SQL after FROM that gives all rows.
+ * two days are only a warning. `relation`: SQL after FROM that gives all rows.
  */
 export async function checkRows(
   engine: Engine,
   table: Table,
-  from: string,
+  relation: string,
   { receipts }: TableState,
 ): Promise<VerifyResult> {
   const differences: Difference[] = [];
   const daySql = dayOfRowSql(table, receipts.keys());
-  const rowsByDay = await countRowsByDay(engine, from, daySql);
+  const rowsByDay = await countRowsByDay(engine, relation, daySql);
   for (const day of new Set([...receipts.keys(), ...rowsByDay.keys()])) {
     const expectedRows = receipts.get(day)?.rows_stored;
     const rows = rowsByDay.get(day) ?? 0;
@@ -46,7 +46,7 @@ export async function checkRows(
         : `${name} should have ${plainCount(expectedRows, 'row')}, and has ${rows}`;
     differences.push(difference('rows', message));
   }
-  const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, from, daySql);
+  const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, relation, daySql);
   if (rowsWithoutKey > 0) {
     const rowsHave = plainCount(rowsWithoutKey, 'row has', 'rows have');
     differences.push(difference('keys', `${rowsHave} no _key in ${table.name}`));
@@ -61,18 +61,18 @@ export async function checkRows(
 }
 
 /** Counts the rows without a key, the keys that occur twice in a day, and those under several days. */
-async function countKeyFaults(engine: Engine, from: string, daySql: string) {
+async function countKeyFaults(engine: Engine, relation: string, daySql: string) {
   // Keys that may occur twice are found by their hashes, which take less memory than texts.
   const counts = await engine.row(`
-    WITH repeated_hashes AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),
+    WITH repeated_hashes AS MATERIALIZED (SELECT hash(_key) FROM ${relation} GROUP BY ALL HAVING count(*) > 1),
     keys_of_days AS MATERIALIZED (
       SELECT _key, ${daySql} AS day, count(*) AS n
-      FROM ${from}
+      FROM ${relation}
       WHERE _key IS NOT NULL AND hash(_key) IN (FROM repeated_hashes)
       GROUP BY ALL
     )
     SELECT
-      (SELECT count(*) FROM ${from} WHERE _key IS NULL) AS rows_without_key,
+      (SELECT count(*) FROM ${relation} WHERE _key IS NULL) AS rows_without_key,
       (SELECT count(*) FROM keys_of_days WHERE n > 1) AS repeated_keys,
       (SELECT count(*) FROM (SELECT _key FROM keys_of_days GROUP BY _key HAVING count(*) > 1)) AS shared_keys`);
   return {

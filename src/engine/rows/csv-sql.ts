@@ -15,55 +15,62 @@ import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import type { ColumnForms } from '../../table/column-plan.ts';
+import type { StoredColumn } from '../../table/tables.ts';
 import { PARALLEL_VARIABLE } from '../session/engine.ts';
 
-/** How the cells of one column of some files are read. */
-export interface ColumnReading {
-  /** The type as which `read_csv` gives the cells: that of their values, unless other SQL needs texts. */
+/** SQL of the cells of one column of some files. */
+export interface CellSql {
+  /** The column of the table that gets them. */
+  readonly column: StoredColumn;
+  /** A cell as the reader gives it. */
+  readonly expr: string;
+  /** The type in which `read_csv` gives the cells: that of their values, unless other SQL needs texts. */
   readonly readerType: DuckDbType;
-  /** SQL of the value in the column's type; absent if the table gets none. */
+  /** The value in the column's type; absent if the table gets none. */
   readonly valueSql?: string;
-  /** SQL that is TRUE for a cell that goes to `_rescued`, else FALSE; absent if every cell fits. */
+  /** TRUE for a cell that goes to `_rescued`, else FALSE; absent if every cell fits. */
   readonly misfitSql?: string;
 }
 
 /**
- * How a column that the reader names `expr` is read. `needsText`: other SQL needs its texts. Examples with `c0`:
+ * SQL of the cells of a column, which have these forms. The reader names it `expr`. `needsText`: other SQL needs its
+ * texts. The first row counts that is true. An example has the type of the column, and cells of `c0`.
  *
- *     type     cells     readerType   valueSql                                       misfitSql
- *     null     5         VARCHAR                                                     c0 IS NOT NULL
- *     long     5         BIGINT       c0
- *     long     5, x      VARCHAR      CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END    NOT (… IS NOT NULL)
- *     string   5         BIGINT       CAST(c0 AS VARCHAR)
- *     string   5, null   VARCHAR      CASE WHEN c0 = 'null' THEN 'null' ELSE … END
- *     long     null      VARCHAR                                                     (absent: no cell has a value)
+ *     the cells              example          readerType  valueSql                                    misfitSql
+ *     have no value          long: null       VARCHAR
+ *     are of no type         null: 5          VARCHAR                                                 c0 IS NOT NULL
+ *     do not all fit         long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END NOT (…)
+ *     can be cast            long: 5          BIGINT      c0
+ *                            string: 5        BIGINT      CAST(c0 AS VARCHAR)
+ *     have to be texts       string: 5, null  VARCHAR     CASE WHEN c0 = 'null' THEN 'null' ELSE … END
  */
-export function readingOf(
-  type: ColumnType | null,
+export function cellSqlOf(
+  column: StoredColumn,
   { forms, hasAbsentNull }: ColumnForms,
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
-): ColumnReading {
-  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return { readerType: 'VARCHAR' };
+): CellSql {
+  const { type } = column;
+  const asText = { column, expr, readerType: 'VARCHAR' } as const;
+  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return asText;
+  // The table does not take the column.
   if (type === null) {
-    // The table does not take the column.
-    const misfitSql = hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL`;
-    return { readerType: 'VARCHAR', misfitSql };
+    return { ...asText, misfitSql: hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL` };
   }
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    return { readerType: 'VARCHAR', valueSql: widen(codec.valueSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
+    return { ...asText, valueSql: widen(codec.valueSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const hasNullTexts = (forms & NULL_TEXT) !== 0 && !hasAbsentNull && cellType !== 'string';
   if (!needsText && !hasNullTexts && canCast(codec, forms)) {
-    return { readerType: codec.duckdbType, valueSql: widen(expr) };
+    return { column, expr, readerType: codec.duckdbType, valueSql: widen(expr) };
   }
   const valueSql = widen(uncheckedValueSql(codec, expr, forms));
   return {
-    readerType: 'VARCHAR',
+    ...asText,
     valueSql: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${valueSql} END` : valueSql,
   };
 }

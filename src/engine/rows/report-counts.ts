@@ -30,31 +30,31 @@ const REPORTED_NAMES = 8;
 const COLUMNS_AT_ONCE = 200;
 
 /**
- * Counts for a report. `from` is SQL after FROM that gives all rows, with `_rescued`. `zone` is that of the datetimes,
- * where they are instants.
+ * Counts for a report. `relation` is SQL after FROM that gives all rows, with `_rescued`. `zone` is that of the
+ * datetimes, where they are instants.
  */
 export async function countForReport(
   engine: Engine,
-  from: string,
+  relation: string,
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<ReportCounts> {
   const arrivedAt = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);
   const { rows, last_event_at: lastEventAt } = await engine.row(`
     SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
-    FROM ${from}`);
+    FROM ${relation}`);
   return {
     rows: Number(rows),
     lastEventAt: typeof lastEventAt === 'string' ? lastEventAt : null,
-    eventCounts: await countEvents(engine, from, columns, zone),
-    columns: await countColumns(engine, from, columns),
+    eventCounts: await countEvents(engine, relation, columns, zone),
+    columns: await countColumns(engine, relation, columns),
   };
 }
 
 /** Counts the events of each `event_date`, the most frequent names separately. */
 async function countEvents(
   engine: Engine,
-  from: string,
+  relation: string,
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<ReportCounts['eventCounts']> {
@@ -64,7 +64,7 @@ async function countEvents(
   const rows = await engine.rows(`
     WITH counts AS MATERIALIZED (
       SELECT event_date AS day, ${eventName} AS name, count(DISTINCT hash(coalesce(${logId}, _key))) AS events
-      FROM ${from}
+      FROM ${relation}
       GROUP BY ALL
     ),
     frequent AS (
@@ -90,15 +90,15 @@ async function countEvents(
 }
 
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */
-async function countColumns(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<ReportedColumn[]> {
+async function countColumns(engine: Engine, relation: string, columns: readonly StoredColumn[]) {
   const filledRows: number[] = [];
   for (let i = 0; i < columns.length; i += COLUMNS_AT_ONCE) {
     const chunk = columns.slice(i, i + COLUMNS_AT_ONCE);
     // A column without a type is not in the table.
     const counts = chunk.map(({ name, type }, n) => `count(${type === null ? 'NULL' : identifier(name)}) AS c${n}`);
-    filledRows.push(...Object.values(await engine.row(`SELECT ${counts.join(', ')} FROM ${from}`)).map(Number));
+    filledRows.push(...Object.values(await engine.row(`SELECT ${counts.join(', ')} FROM ${relation}`)).map(Number));
   }
-  const rescuedCells = await countRescuedByKey(engine, from);
+  const rescuedCells = await countRescuedByKey(engine, relation);
   return columns.map((column, i) => {
     return { ...column, filledRows: filledRows[i], rescuedCells: rescuedCells.get(rescueKey(column)) ?? 0 };
   });

@@ -8,7 +8,7 @@ import type { CheckedDay, CheckedFile, Receipt } from '../../extract/checked-day
 import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
 import { type ProgramColumn, rescueKey, type StoredColumn, type Table, typedColumns } from '../../table/tables.ts';
 import { castToTypeSql, dateSql } from '../column-sql.ts';
-import { type ColumnReading, cellTypeOf, PATH_COLUMN, readCsvSql, readerColumn, readingOf } from './csv-sql.ts';
+import { type CellSql, cellSqlOf, cellTypeOf, PATH_COLUMN, readCsvSql, readerColumn } from './csv-sql.ts';
 
 /** The query of the typed rows of some files. */
 export interface RowsQuery {
@@ -30,7 +30,7 @@ interface PlannedTable {
 
 /** The query of the rows of some downloads, in any order: files that are read in one way are read together. */
 export function queryOfDownloads(downloads: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
-  const fileGroups = groupBy(downloads.flatMap(filesOf), (file) => readingKeyOf(file, plannedTable));
+  const fileGroups = groupBy(downloads.flatMap(filesOf), (file) => queryKeyOf(file, plannedTable));
   return queryOfGroups([...fileGroups.values()], plannedTable);
 }
 
@@ -48,13 +48,13 @@ interface FileOfDay extends CheckedFile {
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
 /** Equal for files that one query can read: of one header, whose texts and `null`s are read alike, as other types are. */
-function readingKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
+function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
-  const readings = textColumns.map((column) => {
+  const textCells = textColumns.map((column) => {
     const { forms, hasAbsentNull } = formsInDaysOf([file], column);
     return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
   });
-  return JSON.stringify([file.columns.map(({ headerName }) => headerName), readings]);
+  return JSON.stringify([file.columns.map(({ headerName }) => headerName), textCells]);
 }
 
 /** The query that gives the rows of the first group of files, then those of the next. */
@@ -66,41 +66,34 @@ function queryOfGroups(fileGroups: readonly FileOfDay[][], plannedTable: Planned
   };
 }
 
-/** A column of the table, and how the reader's column `expr` gives its cells. */
-interface StoredColumnReading extends ColumnReading {
-  readonly column: StoredColumn;
-  readonly expr: string;
-}
-
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
 function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: PlannedTable): RowsQuery {
   const header = files[0].columns;
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
   const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.keptRows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
-  const readColumns = header.map(({ key, source }, index): StoredColumnReading => {
+  const cellSqls = header.map(({ key, source }, index) => {
     const column = columnsByKey.get(key);
     if (column === undefined) throw new TypeError(`no plan of the column ${source}`);
-    const expr = readerColumn(index);
     // Hashes, and the key, are made of texts.
     const needsText = !everyRowHasId || index === idIndex;
-    return { column, expr, ...readingOf(column.type, formsInDaysOf(files, column), expr, { zone, needsText }) };
+    return cellSqlOf(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText });
   });
   const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
     event_date: perFileSql(files, ({ day }) => dateSql(day)),
-    _rescued: rescuedSql(readColumns),
+    _rescued: rescuedSql(cellSqls),
     _loaded_at: perFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
-  const filledColumns = readColumns.filter(({ valueSql }) => valueSql !== undefined);
+  const cellsWithValue = cellSqls.filter(({ valueSql }) => valueSql !== undefined);
   const select = [
     ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
-    ...filledColumns.map(({ valueSql, column }) => `${valueSql} AS ${identifier(column.name)}`),
+    ...cellsWithValue.map(({ valueSql, column }) => `${valueSql} AS ${identifier(column.name)}`),
   ];
-  const readerTypes = readColumns.map(({ readerType }) => readerType);
+  const readerTypes = cellSqls.map(({ readerType }) => readerType);
   return {
     sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
-    filledColumns: new Set(filledColumns.map(({ column }) => column.name)),
+    filledColumns: new Set(cellsWithValue.map(({ column }) => column.name)),
   };
 }
 
@@ -137,10 +130,10 @@ function perFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => st
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
-function rescuedSql(readColumns: readonly StoredColumnReading[]): string {
-  const conditions = readColumns.flatMap(({ misfitSql }) => misfitSql ?? []);
+function rescuedSql(cellSqls: readonly CellSql[]): string {
+  const conditions = cellSqls.flatMap(({ misfitSql }) => misfitSql ?? []);
   if (conditions.length === 0) return 'CAST(NULL AS VARCHAR)';
-  const members = readColumns.flatMap(({ column, expr, misfitSql }) => {
+  const members = cellSqls.flatMap(({ column, expr, misfitSql }) => {
     const name = literal(`${JSON.stringify(rescueKey(column))}:`);
     return misfitSql === undefined ? [] : `CASE WHEN ${misfitSql} THEN ${name} || to_json(${expr}) END`;
   });
