@@ -39,8 +39,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   readNewer(place: OpenPlace<S>, before: V): Promise<V | undefined>;
   /** True if a file was replaced under its name. Then what was read may be of two versions. Absent if none ever is. */
   hasReplacedFiles?(place: OpenPlace<S>, version: V): boolean;
-  /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
-  foreignFiles(
+  /** The files among those of the tables that this program did not write, and whether readers see them. They stay. */
+  findForeignFiles(
     place: OpenPlace<S>,
     version: V,
   ): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;

@@ -24,7 +24,7 @@ export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): 
 /** Compares every file with the version. If all are whole, it compares the rows with the receipts. */
 async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyResult> {
   const { state } = version;
-  const foreignFiles = await place.format.foreignFiles(place, version);
+  const foreignFiles = await place.format.findForeignFiles(place, version);
   const foreignMessages = foreignFiles
     .filter(({ isSeenByReaders }) => isSeenByReaders)
     .map(({ path }) => `${path} is not of this program, and readers see it`);

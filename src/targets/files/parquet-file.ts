@@ -74,20 +74,16 @@ export async function byteRangesOfColumns(engine: Engine, path: string, columns:
   return rows.map((row) => ({ from: Number(row.from), until: Number(row.until) }));
 }
 
-/** What is to be written into a file. */
-interface FileContent {
-  readonly query: string;
-  /** The receipt of its rows, which has their number. */
-  readonly receipt: StoredReceipt;
-  /** Of profiles: the state of their table then. */
-  readonly profilesState?: TableState | undefined;
-}
-
-/** Writes a query into a new local file, which the next commit may store. */
+/**
+ * Writes a query into a new local file, which the next commit may store. The receipt has the number of its rows.
+ * `profilesState`: of profiles, the state of their table then.
+ */
 export async function writeTableFile(
   { format, engine, runFolder }: OpenPlace,
   table: TableName,
-  { query, receipt, profilesState }: FileContent,
+  query: string,
+  receipt: StoredReceipt,
+  profilesState?: TableState,
 ): Promise<NewFile> {
   const { day } = receipt;
   const localPath = join(runFolder.path, randomUUID());

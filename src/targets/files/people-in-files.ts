@@ -27,7 +27,7 @@ export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): Peopl
   previewPurge: (query) =>
     withPlace(format, options, 'change', async (place, version) => {
       const { people } = await place.engine.transaction(() => findRowsToRemove(place, version, query));
-      const foreignFiles = await format.foreignFiles(place, version);
+      const foreignFiles = await format.findForeignFiles(place, version);
       return { people, foreignNames: foreignFiles.map(({ path }) => path) };
     }),
   purge: (query, onFound) => purge(format, options, query, onFound),

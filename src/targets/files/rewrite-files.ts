@@ -27,7 +27,7 @@ export async function rewriteFile(
   const rows = await relationSqlOf(place, file.table, tableState, [file]);
   const query = `SELECT ${columns.map(identifier).join(', ')} FROM ${rows} WHERE NOT ${leavingSql}`;
   const profilesState = file.table === USER_PROFILES.name ? tableState : undefined;
-  const newFile = await writeTableFile(place, file.table, { query, receipt, profilesState });
+  const newFile = await writeTableFile(place, file.table, query, receipt, profilesState);
   if (newFile.rows === receipt.rows_stored) return newFile;
   throw new RangeError(`${file.path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
 }

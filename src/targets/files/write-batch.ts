@@ -25,7 +25,7 @@ interface BatchContext {
   readonly place: OpenPlace;
   readonly plan: PlannedBatch;
   /** The files of its table before. */
-  readonly storedFiles: ReadonlyMap<Day, TableFile>;
+  readonly filesBefore: ReadonlyMap<Day, TableFile>;
   readonly changedAt: string;
 }
 
@@ -37,7 +37,7 @@ export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: 
   const { table, tableBefore, downloads } = plan;
   const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
   const tableFiles = version.files.filter((file) => file.table === table.name);
-  const context = { place, plan, storedFiles: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
+  const context = { place, plan, filesBefore: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
   const fileChanges: FileChange[] = [];
   for (const download of downloads) fileChanges.push(...(await changesOfDay(context, download)));
   const batchDays = new Set(downloads.map(({ receipt }) => receipt.day));
@@ -73,7 +73,7 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
-  // A killed run may leave a file of profiles that the state of a folder lacks.
+  // A killed run may leave a file of profiles whose table is not stored: the file brings it. No row of it is left out.
   const storedRows = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
   const profilesState = table.isSnapshot ? tableAfter(plan, storedRows, changedAt) : undefined;
   let file: NewFile | undefined;
@@ -81,7 +81,7 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rows.filledColumns.has(name);
     const query = selectRowsSql(rows, columns.filter(isInFile), fileProgramColumns(layout, tableBefore.timezone), zone);
-    file = await writeTableFile(place, table.name, { query, receipt, profilesState });
+    file = await writeTableFile(place, table.name, query, receipt, profilesState);
     return file.rows;
   });
   return file;
@@ -93,8 +93,8 @@ async function withoutRowsOfNext(
   file: NewFile,
   download: CheckedDay,
 ): Promise<NewFile | undefined> {
-  const { place, plan, storedFiles } = context;
-  const nextFile = storedFiles.get(addDays(file.day, 1));
+  const { place, plan, filesBefore } = context;
+  const nextFile = filesBefore.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
   const sharedSql = isAlsoInSql(plan, await localPathWithColumns(place, nextFile, idColumns(plan)));
   const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
@@ -102,15 +102,15 @@ async function withoutRowsOfNext(
   if (rowsLost === file.rows) return undefined;
   const receipt = storedReceiptOf(context, download, file.rows - rowsLost);
   const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
-  return writeTableFile(place, EVENTS.name, { query, receipt });
+  return writeTableFile(place, EVENTS.name, query, receipt);
 }
 
 /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
 async function changeOfPreviousDay(
-  { place, plan, storedFiles, changedAt }: BatchContext,
+  { place, plan, filesBefore, changedAt }: BatchContext,
   newFile: NewFile,
 ): Promise<FileChange | undefined> {
-  const previousFile = storedFiles.get(addDays(newFile.day, -1));
+  const previousFile = filesBefore.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return undefined;
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
   const previousRows = readParquetSql([await localPathWithColumns(place, previousFile, idColumns(plan))]);
@@ -139,10 +139,10 @@ const storedReceiptOf = ({ changedAt }: BatchContext, { receipt }: CheckedDay, r
 };
 
 /** The stored days that have a value in a column that widens. */
-async function findWidenedDays({ place, plan, storedFiles }: BatchContext): Promise<ReadonlySet<Day>> {
+async function findWidenedDays({ place, plan, filesBefore }: BatchContext): Promise<ReadonlySet<Day>> {
   const { columns, table, tableBefore } = plan;
   const names = columns.filter(isWidened).map(({ name }) => name);
-  const files = [...storedFiles.values()].filter((file) => names.some((name) => file.columns.has(name)));
+  const files = [...filesBefore.values()].filter((file) => names.some((name) => file.columns.has(name)));
   if (files.length === 0) return new Set();
   const rows = await relationSqlOf(place, table.name, tableBefore, files);
   const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));

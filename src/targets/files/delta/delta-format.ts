@@ -72,7 +72,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     for (const table of tablesOf(version)) await removeExpiredFiles(place, table);
   },
 
-  async foreignFiles({ storage }) {
+  async findForeignFiles({ storage }) {
     // Readers see what the log names.
     return (await foreignPathsIn(storage)).map((path) => ({ path, isSeenByReaders: false }));
   },

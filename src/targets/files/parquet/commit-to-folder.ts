@@ -35,7 +35,7 @@ export async function commitToFolder(
 ): Promise<FolderVersion> {
   const { storage } = place;
   const files = new Map(before.files.map((file) => [file.path, file]));
-  const replace = async ({ day, table, newFile }: FileChange) => {
+  const applyChange = async ({ day, table, newFile }: FileChange) => {
     const path = filePath(day, table);
     files.delete(path);
     checkHeld();
@@ -46,9 +46,9 @@ export async function commitToFolder(
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
   const interimVersion = await writeState(storage, { ...before, state: interimState(before.state, change) }, checkHeld);
   // 2. The other files get the new columns.
-  for await (const rewritten of rewriteOutdated(place, before.files, change)) await replace(rewritten);
+  for await (const rewritten of rewriteOutdated(place, before.files, change)) await applyChange(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
-  for (const fileChange of change.fileChanges) await replace(fileChange);
+  for (const fileChange of change.fileChanges) await applyChange(fileChange);
   // 4. The state says what is there now.
   const changedPaths = new Set(change.fileChanges.map(({ day, table }) => filePath(day, table)));
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
