@@ -12,14 +12,7 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName, typedColumns } from '../../table/tables.ts';
-import {
-  columnTypeOf,
-  type FileColumns,
-  type FileLayout,
-  fileColumns,
-  fileProgramColumns,
-  PARTITION_COLUMN,
-} from './file-layout.ts';
+import { columnTypeOf, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { byteRangesOfColumns, countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
@@ -44,36 +37,32 @@ export async function relationSqlOf(
   files: readonly TableFile[],
 ): Promise<string> {
   const tableFiles = files.filter((file) => file.table === table);
-  const localFiles = await mapConcurrently(tableFiles, COPY_CONCURRENCY, async (file) => {
-    return { columns: file.columns, localPath: await localPathOf(place, file) };
-  });
   const tableColumns = fileColumns(place.format.layout, state);
-  const fileGroups = groupBy(localFiles, ({ columns }) =>
+  const groups = groupBy(tableFiles, ({ columns }) =>
     JSON.stringify([...columns].filter(([name, type]) => tableColumns.get(name) !== type)),
   );
-  const groupsOrNone = fileGroups.size === 0 ? [[]] : [...fileGroups.values()];
-  const queries = groupsOrNone.map((group) => {
-    const columnsInFiles = new Map(group.flatMap(({ columns }) => [...columns]));
-    const paths = group.map(({ localPath }) => localPath);
-    return selectTableSql(paths, columnsInFiles, table, state, place.format.layout);
-  });
+  const queries: string[] = [];
+  for (const group of groups.size === 0 ? [[]] : groups.values()) {
+    queries.push(await selectFilesSql(place, table, state, group));
+  }
   return `(${queries.join(' UNION ALL ')})`;
 }
 
 /** The SELECT of the rows of files in which no column has two types. */
-function selectTableSql(
-  paths: readonly string[],
-  columnsInFiles: FileColumns,
+async function selectFilesSql(
+  place: OpenPlace,
   table: TableName,
   { columns, timezone }: TableState,
-  layout: FileLayout,
-): string {
+  files: readonly TableFile[],
+): Promise<string> {
+  const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
+  const typesInFiles = new Map(files.flatMap((file) => [...file.columns]));
   const zone = zoneOf(timezone);
-  const programValues = fileProgramColumns(layout, timezone).map(({ name, type }) => {
-    return `${castSql(columnsInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
+  const programValues = fileProgramColumns(place.format.layout, timezone).map(({ name, type }) => {
+    return `${castSql(typesInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
   });
   const values = typedColumns(columns).map(({ name, type }) => {
-    const typeInFiles = columnTypeOf(columnsInFiles.get(name), zone);
+    const typeInFiles = columnTypeOf(typesInFiles.get(name), zone);
     const value = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
