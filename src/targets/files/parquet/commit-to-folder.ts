@@ -5,10 +5,9 @@ import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
-import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
+import type { FileChange, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import {
-  type FolderFile,
   type FolderPlace,
   type FolderVersion,
   filePath,
@@ -39,8 +38,12 @@ export async function commitToFolder(
     const path = filePath(day, table);
     files.delete(path);
     checkHeld();
-    if (newFile === undefined) await removeFile(storage, path);
-    else files.set(path, await putFile(storage, newFile));
+    if (newFile === undefined) return removeFile(storage, path);
+    const { localPath, statistics: _statistics, ...file } = newFile;
+    await storage.moveIn(localPath, path);
+    const onDisk = sizeAndTime(storage.fullPath(path));
+    if (onDisk === undefined) throw new RangeError(`${path} is gone`);
+    files.set(path, { ...file, ...onDisk });
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
@@ -63,14 +66,6 @@ async function writeState(storage: DiskStorage, version: FolderVersion, checkHel
   checkHeld();
   await storage.write(STATE_FILE, stateText);
   return { ...version, isLoaded: true, stateText };
-}
-
-async function putFile(storage: DiskStorage, newFile: NewFile): Promise<FolderFile> {
-  const { localPath, statistics: _statistics, ...file } = newFile;
-  await storage.moveIn(localPath, file.path);
-  const onDisk = sizeAndTime(storage.fullPath(file.path));
-  if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
-  return { ...file, ...onDisk };
 }
 
 /** Removes a file, and its folder unless that holds files of others. */

@@ -63,7 +63,8 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     const foreignFilesIn = async ({ name }: Table) => {
       const isOwnTable = name === EVENTS.name || storedProfilesOf(version) !== undefined;
       const paths = (await listAll(storage, name)).map(({ path }) => path);
-      const foreignPaths = paths.filter((path) => !isOwnTable || !isDataFile(path));
+      const isOwnFile = (path: string) => isOwnTable && (dayOfPath(path) !== undefined || path === PROFILES_FILE);
+      const foreignPaths = paths.filter((path) => !isOwnFile(path));
       return foreignPaths.map((path) => ({ path, isSeenByReaders: isOwnTable && path.endsWith('.parquet') }));
     };
     return (await Promise.all(TABLES.map(foreignFilesIn))).flat();
@@ -99,5 +100,3 @@ const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: Fold
 };
 
 const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, fileChanges: [] });
-
-const isDataFile = (path: string): boolean => dayOfPath(path) !== undefined || path === PROFILES_FILE;
