@@ -1,6 +1,9 @@
 // This folder: the targets into which days are loaded: `duckdb/`, `files/` (Parquet and Delta) and `arrow/`, which
 // `targets.ts` lists. This file states what a target must do. `load.ts` gives the days of a run to any of them. All
 // methods throw UserError.
+//
+// A download is the checked export of a day, or of the profiles (`CheckedDay`). A batch is what one commit stores: the
+// downloads of some days, or that of the profiles alone.
 
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
@@ -78,8 +81,8 @@ export interface Sink {
   /**
    * Keeps other writers out, reads the state anew, and replaces the days of a batch: rows, receipts, columns and
    * cursor. It leaves out days whose stored receipt was requested later. Days whose rows are there already are not
-   * written, unless the run writes every day. A day that may share rows with its neighbours comes alone. A batch of a
-   * snapshot is one download, which replaces all rows. `table`: absent for events.
+   * written, unless the run writes every day. A day that may share rows with its neighbours comes alone. A download of
+   * profiles replaces all rows. `table`: absent for events.
    *
    * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder
    * that holds for each day. There a row that two days share may be missing until the same command is run again.
@@ -98,7 +101,7 @@ export interface StreamSink extends Pick<Sink, 'recordRun' | 'close'> {
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
   /** Sends all days in their order; it may move their files away. A reader that leaves before the end is no failure. */
-  write(days: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<void>;
+  write(downloads: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<void>;
 }
 
 /** Called for each day, in order, once its reader has taken all of its rows. `sent` of the first has the columns. */

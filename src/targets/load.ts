@@ -106,14 +106,14 @@ export class Load {
   }
 
   async #loadDays(extraction: Extraction, sink: Sink): Promise<void> {
-    for await (const { checkedDays: downloads, commitInfo } of extraction.batches()) {
+    for await (const { checkedDays: batch, commitInfo } of extraction.batches()) {
       try {
-        await this.#commit(downloads, commitInfo, sink);
+        await this.#commit(batch, commitInfo, sink);
       } catch (error) {
         const isTransient = error instanceof UserError && error.kind === 'transient';
-        if (downloads.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
+        if (batch.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
         // Days before the one that fails are still stored.
-        for (const download of downloads) await this.#commit([download], commitInfo, sink);
+        for (const download of batch) await this.#commit([download], commitInfo, sink);
       }
     }
   }
@@ -125,9 +125,9 @@ export class Load {
     this.#stored.cursor = sink.state?.events.exportState?.from_date;
     // The others of the batch had a later download in the place.
     const storedDays = new Set([...commit.daysWritten, ...commit.daysUnchanged]);
-    const downloads = batch.filter(({ receipt }) => storedDays.has(receipt.day));
-    this.#add(downloads, commit);
-    for (const { receipt } of downloads) {
+    const storedDownloads = batch.filter(({ receipt }) => storedDays.has(receipt.day));
+    this.#add(storedDownloads, commit);
+    for (const { receipt } of storedDownloads) {
       const { day, rows, bytes } = receipt;
       const outcome = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
       logger.debug('day.committed', `${day} ${outcome}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
@@ -145,10 +145,10 @@ export class Load {
     }
   }
 
-  /** Adds a commit. `downloads`: those whose rows are in the place after it. */
-  #add(downloads: readonly CheckedDay[], commit: CommitResult): void {
+  /** Adds a commit, and the downloads whose rows are in the place after it. */
+  #add(storedDownloads: readonly CheckedDay[], commit: CommitResult): void {
     this.#stored.total = sumOfCommits(this.#stored.total, commit);
-    for (const { receipt } of downloads) this.#stored.suppressedRows += receipt.suppressed;
+    for (const { receipt } of storedDownloads) this.#stored.suppressedRows += receipt.suppressed;
   }
 }
 
