@@ -35,7 +35,12 @@ export class RunFolder {
   static async open(
     root: string,
     clock: Clock,
-    diskContext: DiskErrorContext = spoolContext(root),
+    diskContext: DiskErrorContext = {
+      subject: `the spool folder ${root}`,
+      path: root,
+      remedy: 'set spool_dir to a folder on another disk that this user may write to',
+      consequence: 'what was stored before is complete, the next run goes on from there',
+    },
   ): Promise<RunFolder> {
     try {
       await makeFolders(root);
@@ -108,10 +113,3 @@ function isInUse(folder: string, { mtimeMs }: Stats): boolean {
   const owner = ownerState(join(folder, LOCK_FILE));
   return owner === 'none' ? Math.abs(systemClock.now() - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
 }
-
-const spoolContext = (path: string): DiskErrorContext => ({
-  subject: `the spool folder ${path}`,
-  path,
-  remedy: 'set spool_dir to a folder on another disk that this user may write to',
-  consequence: 'what was stored before is complete, the next run goes on from there',
-});

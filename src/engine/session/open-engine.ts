@@ -78,10 +78,11 @@ export async function openEngine(path: string, access: Access, options: EngineOp
 }
 
 function createInstance(file: string, memoryLimit: string | undefined): Promise<DuckDBInstance> {
+  const allowedBytes = Math.min(process.constrainedMemory?.() || totalmem(), totalmem());
   return DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
-    memory_limit: memoryLimit ?? `${Math.floor(allowedMemory() / 2 / MIB)}MiB`,
+    memory_limit: memoryLimit ?? `${Math.floor(allowedBytes / 2 / MIB)}MiB`,
     temp_directory: spillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: 'false',
@@ -90,8 +91,6 @@ function createInstance(file: string, memoryLimit: string | undefined): Promise<
     throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`, { cause });
   });
 }
-
-const allowedMemory = (): number => Math.min(process.constrainedMemory?.() || totalmem(), totalmem());
 
 const LOCK_PAUSES = { firstPauseMs: 50, maxPauseMs: 1_000 };
 

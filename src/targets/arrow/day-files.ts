@@ -9,7 +9,7 @@ import { selectRowsSql } from '../../engine/rows/rows-query.ts';
 import { keptRowsOf, storeTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
-import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import { EVENTS, typedColumns } from '../../table/tables.ts';
@@ -76,7 +76,8 @@ async function writeDayFile(
   folder: string,
 ): Promise<DayFile> {
   const { receipt } = download;
-  const recordBatchRows = recordBatchRowsOf(receipt, typedColumns(columns).length);
+  const rowBytes = typedColumns(columns).length * CELL_BYTES + receipt.bytes / receipt.rows;
+  const recordBatchRows = Math.max(1, Math.min(MAX_RECORD_BATCH_ROWS, Math.floor(RECORD_BATCH_BYTES / rowBytes)));
   const writeParquet = (select: string, path: string) =>
     engine.run(
       `COPY (${select}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
@@ -100,11 +101,6 @@ async function writeDayFile(
     await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT_ROWS} AS ${select}`);
   }
   return { download, path, recordBatchRows, rescuedCells: await countRescuedByKey(engine, readFileSql(path)) };
-}
-
-function recordBatchRowsOf({ bytes, rows }: Receipt, columnCount: number): number {
-  const rowBytes = columnCount * CELL_BYTES + bytes / rows;
-  return Math.max(1, Math.min(MAX_RECORD_BATCH_ROWS, Math.floor(RECORD_BATCH_BYTES / rowBytes)));
 }
 
 const readFileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;

@@ -25,26 +25,22 @@ const COPY_DATABASE = 'new_database';
  * `events`. Throws UserError.
  */
 export const compactFile = (options: PlaceOptions) =>
-  withCopy(options, async ({ engine, copyPath }) => {
+  withCopy(options, async (engine, copyPath) => {
     const rows = await engine.count(EVENTS.name);
     const bytesBefore = statSync(engine.file).size;
     await replaceDatabase(engine, copyPath);
     return { rows, bytesBefore, bytesAfter: statSync(engine.file).size };
   });
 
-interface FileAndCopy {
-  /** The file, open for reading alone. */
-  readonly engine: Engine;
-  readonly state: PlaceState;
-  /** The copy, which is removed unless it is moved. */
-  readonly copyPath: string;
-}
-
 /**
- * Copies a file, and works on it. The file is opened for writing, which alone can empty its write-ahead log. Then it is
- * open for reading, which keeps writers away. A lock beside it keeps other rewrites from replacing it. Throws UserError.
+ * Copies a file, and works on the file and its copy, which is removed unless `work` moves it. The file is opened for
+ * writing, which alone can empty its write-ahead log. Then it is open for reading, which keeps writers away. A lock
+ * beside it keeps other rewrites from replacing it. Throws UserError.
  */
-export async function withCopy<T>(options: PlaceOptions, work: (fileAndCopy: FileAndCopy) => Promise<T>): Promise<T> {
+export async function withCopy<T>(
+  options: PlaceOptions,
+  work: (engine: Engine, copyPath: string, state: PlaceState) => Promise<T>,
+): Promise<T> {
   const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);
   const copyPath = copyPathOf(realOrGivenPath(file));
@@ -65,7 +61,7 @@ export async function withCopy<T>(options: PlaceOptions, work: (fileAndCopy: Fil
         await copyDatabase(engine, state, copyPath);
         signal.throwIfAborted();
         checkHeld();
-        return work({ engine, state, copyPath });
+        return work(engine, copyPath, state);
       });
     } finally {
       removeDatabase(copyPath);

@@ -24,7 +24,7 @@ export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
   rows: (query) => rowsOfPeople(options, query),
   // A purge replaces the file by a copy: what prevents one prevents the purge.
   previewPurge: (query) =>
-    withCopy(options, async ({ engine, state }) => {
+    withCopy(options, async (engine, _copyPath, state) => {
       const { people } = await findPeople(placeToSearch(engine, state), query);
       checkNotMounted(engine.file);
       return { people, foreignNames: await foreignTableNames(engine, state) };

@@ -7,12 +7,8 @@
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
 //   the log       `protocol/`
 //
-// To read goes down these levels. Each gives what it was given if nothing is new.
-//
-//   `readVersion`   both tables: a version of the place, which is no version of a log
-//   `readTable`     one table: its log, and which of its live files are missing
-//   `followLog`     the state and the live files by the log
-//   `readSnapshot`  the log itself, from its latest checkpoint on
+// `readVersion` reads both tables: a version of the place, which is no version of a log. `readTable` reads one, and looks
+// for its files. `followLog` reads its log alone. Each gives what it was given if nothing is new.
 
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
@@ -41,7 +37,11 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (tables.user_profiles?.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
   },
 
-  read: (place) => readVersion(place, emptyVersion(place)),
+  read(place) {
+    const readsProfiles = place.purpose !== 'load' || place.options.loadsProfiles;
+    const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
+    return readVersion(place, versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles }));
+  },
   async readNewer(place, before) {
     const version = await readVersion(place, before);
     return version === before ? undefined : version;
@@ -77,13 +77,6 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     return (await foreignPathsIn(storage)).map((path) => ({ path, isSeenByReaders: false }));
   },
 };
-
-/** The version of a place without a log. */
-function emptyVersion({ purpose, options }: OpenPlace): DeltaVersion {
-  const readsProfiles = purpose !== 'load' || options.loadsProfiles;
-  const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
-  return versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles });
-}
 
 const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
 
