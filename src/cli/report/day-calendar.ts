@@ -21,9 +21,6 @@ type DayState = keyof typeof DAY_STATES;
 
 export type ReportedDay = Readonly<ReturnType<typeof reportedDays>[number]>;
 
-/** The calendar of a longer history shows its latest days alone. */
-const MAX_DAYS = 1_100;
-
 /**
  * Every day from the first that was wanted through today, with what became of it. `rows` are those of its latest
  * export. `daysLeft`: until the service drops it.
@@ -61,7 +58,7 @@ const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
 
 /** A table a month, a cell a day. The state of a day is in the cell's text and in its colour. */
 export function dayCalendar(days: readonly ReportedDay[]): Html {
-  const months = groupBy(days.slice(-MAX_DAYS), ({ day }) => day.slice(0, 7));
+  const months = groupBy(days, ({ day }) => day.slice(0, 7));
   const legend = Object.entries(DAY_STATES).map(
     ([state, meaning]) => html`<li><span class="swatch ${state}"></span>${meaning}</li>`,
   );

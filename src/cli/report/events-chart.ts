@@ -4,8 +4,6 @@ import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html, htmlTable } from './html.ts';
 
 const OTHER_EVENTS = 'all others';
-/** Maximum length of a name in the legend and the table (characters). */
-const MAX_NAME_LENGTH = 60;
 /** Approximate number of days that have a label below the chart. */
 const DAY_LABEL_COUNT = 5;
 /** Minimum length (days) of a span whose labels are months and years. */
@@ -53,13 +51,7 @@ function seriesOf(eventCounts: PlaceReport['eventCounts'], days: readonly Day[])
       return { name, values, total: countsOfName.reduce((sum, { count }) => sum + count, 0) };
     })
     .sort((a, b) => Number(a.name === null) - Number(b.name === null) || b.total - a.total)
-    .map(({ name, ...counts }) => ({ ...counts, name: shownName(name) }));
-}
-
-function shownName(name: string | null): string {
-  if (name === null) return OTHER_EVENTS;
-  const characters = [...name];
-  return characters.length > MAX_NAME_LENGTH ? `${characters.slice(0, MAX_NAME_LENGTH).join('')}…` : name;
+    .map((counts) => ({ ...counts, name: counts.name ?? OTHER_EVENTS }));
 }
 
 /** One SVG path for each series; its bars stand on those of the series before it. */
