@@ -93,16 +93,6 @@ describe('closing an export', () => {
     expect(quota.released).toBe(1);
     await service.close();
   });
-
-  it('with the service closes every open connection', async () => {
-    const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
-    const { service } = exportService(server.url);
-    const asking = answerOf(service);
-    await until(() => server.requests.length === 1);
-    await settle();
-    await service.close();
-    expect(await asking).toMatchObject({ kind: 'retry', code: 'reset' });
-  });
 });
 
 describe('the token', () => {

@@ -269,17 +269,6 @@ describe('a day that has fewer rows than are stored', () => {
     expect(load.counts.suppressedRows).toBe(0);
     expect(fixture.events('day.committed')).toEqual([]);
   });
-
-  it('compares downloads of the same span alone', async () => {
-    await start({ days: { to_date_inclusive: false } });
-    await fixture.run({ ...SETTINGS, toDateInclusive: 'auto' });
-    expect(fixture.target.state?.to_date_inclusive).toBe(false);
-    const receipt = fixture.target.receipts.get('2026-01-19');
-    if (receipt !== undefined)
-      fixture.target.receipts.set('2026-01-19', { ...receipt, to_date: '2026-01-19', rows: 99 });
-    await fixture.run({ ...SETTINGS, toDateInclusive: 'auto' });
-    expect(fixture.events('day.fewer_rows')).toEqual([]);
-  });
 });
 
 describe('a full refresh with other filters', () => {
