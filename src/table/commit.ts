@@ -125,7 +125,7 @@ function receiptsAfter(
     const isChanged = rows_stored !== receipt.rows_stored || widenedDays.has(receipt.day);
     const changed_at = isChanged ? changedAt : receipt.changed_at;
     const newReceipt = receiptsOfUnchanged.get(receipt.day);
-    // A receipt of rows that are there is renewed if the day is over now, or if its span is another one.
+    // The receipt of rows that are there is renewed if the day is over now, or if its span has changed.
     const isRenewed =
       newReceipt !== undefined && (newReceipt.is_over !== receipt.is_over || newReceipt.to_date !== receipt.to_date);
     return { ...(isRenewed ? newReceipt : receipt), rows_stored, changed_at };

@@ -2,7 +2,7 @@ import { otherEncodingError } from '../csv/malformed.ts';
 import type { RowReader } from '../csv/row-reader.ts';
 import type { KeptColumns } from './column-edits.ts';
 
-/** A body has another encoding if so many of its cells are mostly replaced, and more than so many a row. */
+/** A body has another encoding if so many cells are mostly replaced, and more than so many a row. */
 const MIN_REPLACED_CELLS = 10;
 const MAX_REPLACED_CELLS_PER_ROW = 0.05;
 

@@ -78,7 +78,7 @@ export class RowWriter {
   #edit(row: CsvRow, isHeader: boolean): number {
     const { filledCells, columnNumbers, start, contentEnd } = row;
     this.#flush();
-    // Room for the row with its commas, a hash or two quotes for each cell, and the end of the line.
+    // Room for the row with its commas, for a hash or two quotes a cell, and for the line end.
     this.#out.reserve(contentEnd - start + HASH_BYTES * filledCells + 3);
     const rowStart = this.#out.end;
     let commas = 0;
