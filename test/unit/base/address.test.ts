@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { addressProblem } from '../../../src/base/address.ts';
 import { openStorage } from '../../../src/storage/open.ts';
 
 describe('the endpoint of an object store', () => {
-  it.each(['https://store.example', 'http://127.0.0.1:9000', 'http://localhost', 'http://[::1]:9000/path'])(
-    'is accepted when it is encrypted or local: %s',
-    (endpoint) => {
-      expect(addressProblem(endpoint)).toBeUndefined();
-    },
-  );
-
   it.each(['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])('of %s is told with its name', async (name) => {
     const options = { env: { [name]: 'http://store.example:9000' }, signal: new AbortController().signal };
     const message = expect.stringContaining(`${name} is not https`);

@@ -18,11 +18,6 @@ describe('tables in a terminal', () => {
       ),
     ).toEqual(['  name   n', '  ────  ──', '  상품  10', '  ab     2']);
   });
-
-  it('removes line ends and truncates long texts', () => {
-    expect(tableLines(['x'], [['a\nb']])[2]).toBe('  a\\u000ab');
-    expect(tableLines(['x'], [['a'.repeat(41)]])[2]).toBe(`  ${'a'.repeat(39)}…`);
-  });
 });
 
 it('quotes a path that a shell would split or change', () => {
