@@ -10,12 +10,15 @@ import { type ProgramColumn, rescueKey, type StoredColumn, type Table, typedColu
 import { castToTypeSql, dateSql } from '../column-sql.ts';
 import { type CellSql, cellSqlOf, cellTypeOf, PATH_COLUMN, readCsvSql, readerColumn } from './csv-sql.ts';
 
-/** The query of the typed rows of some files. */
+/**
+ * The query of the typed rows of some files. Of a day whose rows have ids, and a `price` that is once no number:
+ *
+ *     SELECT c0 AS _key, DATE '2026-01-01' AS event_date, CASE WHEN … THEN '{' || … || '}' END AS _rescued,
+ *       TIMESTAMP '2026-01-02T03:00:00.000' AS _loaded_at, c0 AS df_event_detail_log_id, CASE … END AS price
+ *     FROM read_csv(['…'], …, columns = {'c0': 'VARCHAR', 'c1': 'VARCHAR'})
+ */
 export interface RowsQuery {
-  /**
-   * A SELECT of the program's columns of the table, and of `filledColumns` in their types, under their names in the
-   * table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
-   */
+  /** It gives the program's columns of the table, and `filledColumns` in their types. `_rescued` is JSON or NULL. */
   readonly sql: string;
   /** The names of the columns of the table that have a value in these rows. */
   readonly filledColumns: ReadonlySet<string>;
@@ -47,7 +50,7 @@ interface FileOfDay extends CheckedFile {
 
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
-/** Equal for files that one query can read: of one header, whose texts and `null`s are read alike, as other types are. */
+/** Equal for files that one query can read: they have one header, and their texts and `null`s are read alike. */
 function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const textCells = textColumns.map((column) => {

@@ -1,7 +1,7 @@
 // This folder: from the CSV files of days to typed rows with keys. All targets store what `storeTypedRows` of this file
 // gives. `rows-query.ts` has the query of these rows, `csv-sql.ts` the SQL of files and their cells.
 //
-// Stored rows are counted: by day in `row-counts.ts`, for `verify` in `check-rows.ts`, for a report in `report-counts.ts`.
+// Stored rows are counted by day in `row-counts.ts`, for `verify` in `check-rows.ts`, for `report` in `report-counts.ts`.
 
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds } from '../../extract/checked-day.ts';

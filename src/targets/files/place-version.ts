@@ -4,6 +4,8 @@ import { syncAdvice } from '../../table/place-warnings.ts';
 import { EVENTS, type TableName } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
 
+// What a place holds: its state and the files of its tables. A change of it has new files, and the state after them.
+
 /** A file of a table: all rows of a day, or of the profiles. */
 export interface TableFile {
   readonly table: TableName;

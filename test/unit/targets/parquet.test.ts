@@ -108,14 +108,15 @@ describe('a Parquet folder', () => {
     expect(rows).toMatchObject([{ _key: 'a', n: 9007199254740993n, t: new Date('2026-01-05'), l: ['x', 'y'] }]);
   });
 
-  it('is read, verified and mended where a run was killed before a file had its new columns', async () => {
+  it('is read, verified and mended where a run was killed before each file had its new columns', async () => {
     await place.load([
-      [place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', member: '', n: '2' }])],
+      [place.of(D1, [{ id: 'a', member: 'm1', n: '1.0' }]), place.of(D2, [{ id: 'b', member: '', n: '2.0' }])],
     ]);
     const loading = () => place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
-    await stoppedAfter('rename', stateFile(), loading);
+    await stoppedAfter('rename', fileOf(D1), loading);
     expect((await place.verify()).differences).toEqual([]);
     expect(await place.find(['m1'])).toMatchObject({ rowCount: 2 });
+    expect(await place.find(['2'], 'n')).toMatchObject({ rowCount: 2 });
     expect(await place.report()).toMatchObject({ rows: 2 });
     await loading();
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
@@ -129,16 +130,6 @@ describe('a Parquet folder', () => {
     ]);
   });
 
-  it('finds people by a column that a run was widening when it was killed between two files', async () => {
-    const row = (id: string) => ({ id, df_unified_id: id, n: '1.0', t: '2026-01-05' });
-    const wider = { id: 'c', n: 'x', t: '2026-01-05 10:00:00' };
-    const settings = { timezone: 'Asia/Seoul' };
-    await place.load([[place.of(D1, [row('a')]), place.of(D2, [row('b')])]], settings);
-    await stoppedAfter('rename', fileOf(D1), () => place.load([[place.of(D3, [wider])]], settings));
-    expect(await place.find(['1'], 'n')).toMatchObject({ rowCount: 2 });
-    expect(await place.find(['2026-01-05 00:00:00'], 't')).toMatchObject({ rowCount: 2 });
-  });
-
   describe('whose files are not as its state says', () => {
     const warnings = () => place.log.filter(({ event }) => event === 'files.damaged').map(({ message }) => message);
     const copyOf = (day: string) => join(place.dir, `copy-${day}.parquet`);
@@ -147,7 +138,7 @@ describe('a Parquet folder', () => {
       cpSync(fileOf(D1), copyOf(D1), { preserveTimestamps: true });
     });
 
-    /** Puts an older file of the first day back, writes it anew with another value, or bytes that are no Parquet. */
+    /** Replaces the file of the first day: by an older one, that of another day, one written anew, or no Parquet. */
     const harm = async (how: string) => {
       if (how === 'of another program') {
         const rows = await query(
@@ -160,6 +151,9 @@ describe('a Parquet folder', () => {
       } else if (how === 'an older copy') {
         await place.load([[place.of(D1, [{ id: 'a' }, { id: 'new' }])]]);
         cpSync(copyOf(D1), fileOf(D1));
+      } else if (how === 'of another day') {
+        await place.load([[place.of(D2, [{ id: 'b', member: 'm2' }])]]);
+        cpSync(fileOf(D2), fileOf(D1));
       } else writeFileSync(fileOf(D1), 'damaged');
     };
 
@@ -173,7 +167,7 @@ describe('a Parquet folder', () => {
       expect([warnings(), (await place.verify()).differences]).toEqual([[], []]);
     });
 
-    it.each(['an older copy', 'of another program', 'no Parquet'])(
+    it.each(['an older copy', 'of another program', 'of another day', 'no Parquet'])(
       'leaves a file that is %s, warns, and loads other days, until its own is read again',
       async (how) => {
         await harm(how);
@@ -439,6 +433,7 @@ describe('a Parquet folder', () => {
     ];
     const loadAgain = () => place.load([[place.of(D1, []), place.of(D3, lastRows)]], { columnTypes });
     await stoppedAfter('rename', stateFile(), loadAgain);
+    expect((await place.verify()).differences).toEqual([]);
     await loadAgain();
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`, `${D3} d`]);
     expect((await place.verify()).differences).toEqual([]);

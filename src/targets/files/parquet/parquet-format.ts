@@ -1,7 +1,8 @@
 // This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
 // `_dfinery.json` says what it holds; a commit replaces it last. Each file carries its own receipt, so no journal is
-// needed. A journal would need all new files beside all old ones before the first is replaced. `folder-state.ts` has the
-// paths, and what `_dfinery.json` records. `read-folder.ts` finds what a kill left half-way, `commit-to-folder.ts` mends it.
+// needed. A journal would need all new files beside all old ones before the first is replaced. `folder-state.ts` has
+// the paths, and what `_dfinery.json` records. `read-folder.ts` finds what a kill left half-way, and
+// `commit-to-folder.ts` mends it.
 
 import { removeTemporaries } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/folders.ts';
