@@ -130,16 +130,6 @@ describe('a DuckDB file', () => {
     expect(await place.verify()).toMatchObject({ differences: [{ check: 'columns' }] });
   });
 
-  it('whose table of profiles has a foreign key of a user takes no profiles, with a sentence that says so', async () => {
-    const snapshot = () => place.snapshot('df_unified_id,df_external_user_id\nu-1,a\n');
-    await place.loadProfiles(snapshot());
-    await place.read('ALTER TABLE user_profiles ADD PRIMARY KEY (_key)');
-    await place.read('CREATE TABLE notes (person VARCHAR REFERENCES user_profiles (_key))');
-    await place.read("INSERT INTO notes VALUES ('u-1')");
-    const message = expect.stringContaining('another program changed the table user_profiles');
-    await expect(place.loadProfiles(snapshot())).rejects.toMatchObject({ kind: 'config', message });
-  });
-
   it('takes no day whose download was removed, and the sentence names spool_dir', async () => {
     const day = place.of(D1, [{ id: 'a' }]);
     rmSync(day.files[0].path);

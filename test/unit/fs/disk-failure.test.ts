@@ -1,32 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
-import { diskError, diskErrorByItsPath, isDiskFull } from '../../../src/fs/disk-failure.ts';
+import { diskError, diskErrorByItsPath } from '../../../src/fs/disk-failure.ts';
 
 const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), { code });
 const place = { subject: 'the ledger /l', path: '/l' };
 const failure = (code: string, more: object = {}) => diskError(errorOf(code), { ...place, ...more }) as UserError;
 
 describe('an error of a disk', () => {
-  it.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('%s: the disk is full, and the run may be retried', (code) => {
-    expect(isDiskFull(errorOf(code))).toBe(true);
-    const message = `The disk of the ledger /l is full (${code}): make room and run again.`;
-    const details = { cause: errorOf(code), detail: `${code}: it said`, where: { file: '/l' } };
-    expect(failure(code)).toMatchObject({ kind: 'transient', message, ...details });
-  });
-
   it.each([
-    ['EACCES', 'give another, or give this user the right to'],
-    ['ENOENT', 'its folder does not exist, make it or give another'],
-    ['EXDEV', 'its folder spans two disks, give another'],
-  ])('%s: the disk cannot be written, and the user must act: %s', (code, remedy) => {
-    expect(isDiskFull(errorOf(code))).toBe(false);
-    const message = `The ledger /l cannot be written (${code}): ${remedy}.`;
-    expect(failure(code)).toMatchObject({ kind: 'config', message, where: { file: '/l' } });
-  });
-
-  it('another one may pass later', () => {
-    const message = 'The ledger /l failed (EIO): try again later.';
-    expect(failure('EIO')).toMatchObject({ kind: 'transient', message, where: { file: '/l' } });
+    ['ENOSPC', 'transient', 'The disk of the ledger /l is full (ENOSPC): make room and run again.'],
+    ['EDQUOT', 'transient', 'The disk of the ledger /l is full (EDQUOT): make room and run again.'],
+    ['EFBIG', 'transient', 'The disk of the ledger /l is full (EFBIG): make room and run again.'],
+    ['EACCES', 'config', 'The ledger /l cannot be written (EACCES): give another, or give this user the right to.'],
+    [
+      'ENOENT',
+      'config',
+      'The ledger /l cannot be written (ENOENT): its folder does not exist, make it or give another.',
+    ],
+    ['EXDEV', 'config', 'The ledger /l cannot be written (EXDEV): its folder spans two disks, give another.'],
+    ['EIO', 'transient', 'The ledger /l failed (EIO): try again later.'],
+  ])('%s: who must act, and what is said', (code, kind, message) => {
+    const details = { cause: errorOf(code), detail: `${code}: it said`, where: { file: '/l' } };
+    expect(failure(code)).toMatchObject({ kind, message, ...details });
   });
 
   it('names the advice and the state of the work', () => {
@@ -45,7 +40,6 @@ describe('an error of a disk', () => {
     const defect = errorOf('ERR_INVALID_ARG_TYPE');
     expect(diskError(defect, place)).toBe(defect);
     expect(diskError(other, place)).toBe(other);
-    expect(isDiskFull(other)).toBe(false);
     const reported = Object.assign(configError('told'), { code: 'ENOSPC' });
     expect(diskError(reported, place)).toBe(reported);
   });
