@@ -1,5 +1,4 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
@@ -194,16 +193,13 @@ async function purgePlace(
     return { ...outcome, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
-    return { ...outcome, failure: purgeFailure(thrown, name, runtime.logger) };
+    const error = diskErrorByItsPath(thrown);
+    if (error instanceof UserError) return { ...outcome, failure: error };
+    // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
+    runtime.logger.error('purge.defect', `${name}: ${defectText(error)}`);
+    const sentence = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
+    return { ...outcome, failure: systemError(sentence, { cause: error }) };
   }
-}
-
-/** Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people. */
-function purgeFailure(thrown: unknown, name: string, logger: Logger): UserError {
-  const error = diskErrorByItsPath(thrown);
-  if (error instanceof UserError) return error;
-  logger.error('purge.defect', `${name}: ${defectText(error)}`);
-  return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
 }
 
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */

@@ -37,7 +37,7 @@ export class SuppressionList {
     this.#diskContext = { subject: `the suppression list ${this.path}`, path: this.path };
     this.#keySource = {
       path: this.path,
-      keyFileName: 'suppressed.key',
+      keyPath: join(dirname(this.path), 'suppressed.key'),
       configuredKey,
       lostKeyText: `The suppression list ${this.path} has lost its key: put suppressed.key back. ${NEW_LIST_HINT}`,
     };

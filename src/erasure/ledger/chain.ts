@@ -3,7 +3,7 @@ import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { HashKey } from '../../base/hash-key.ts';
 import { readLines } from '../../base/lines.ts';
-import type { LedgerFile } from './ledger-file.ts';
+import type { LedgerKeys } from './ledger-file.ts';
 import type { LedgerLine, SignedLine } from './lines.ts';
 
 /** `prev` of the first line of a ledger. */
@@ -50,7 +50,7 @@ type OnLine = (line: SignedLine, number: number) => void;
  * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
  * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
-export async function readChain({ path, keys }: LedgerFile, from: ChainEnd, onLine: OnLine) {
+export async function readChain(path: string, key: HashKey, from: ChainEnd, onLine: OnLine) {
   let end = from;
   const resultOf = (problem?: string, tornBytes = 0) => ({
     end,
@@ -64,7 +64,7 @@ export async function readChain({ path, keys }: LedgerFile, from: ChainEnd, onLi
     for (const bytes of pieces) {
       const size = end.size + bytes.length + 1;
       if (size > fileSize) return resultOf(undefined, bytes.length);
-      const line = verifiedLine(bytes, keys.lines);
+      const line = verifiedLine(bytes, key);
       if (typeof line === 'string') return resultOf(line);
       if (line.prev !== end.head) return resultOf('does not follow the line before it');
       end = { lineCount: end.lineCount + 1, size, head: line.mac };
@@ -79,10 +79,14 @@ export async function readChain({ path, keys }: LedgerFile, from: ChainEnd, onLi
  * printed it. So a tail that was cut off is found, too. By default it is that before the first line, which every ledger
  * has. The result is schemas/ledger-verdict.json.
  */
-export async function verifyLedger(ledger: LedgerFile, head = GENESIS, onLine: OnLine = () => {}) {
+export async function verifyLedger(
+  { path, keys }: { readonly path: string; readonly keys: LedgerKeys },
+  head = GENESIS,
+  onLine: OnLine = () => {},
+) {
   const expectedHead = head.trim().toLowerCase();
   let isHeadSeen = expectedHead === GENESIS;
-  const { end, tornBytes, problem } = await readChain(ledger, EMPTY_CHAIN, (line, number) => {
+  const { end, tornBytes, problem } = await readChain(path, keys.lines, EMPTY_CHAIN, (line, number) => {
     isHeadSeen ||= line.mac === expectedHead;
     onLine(line, number);
   });
@@ -93,7 +97,7 @@ export async function verifyLedger(ledger: LedgerFile, head = GENESIS, onLine: O
     v: 1,
     kind: 'ledger_verdict',
     ok: problems.length === 0,
-    file: ledger.path,
+    file: path,
     lines: end.lineCount,
     torn_bytes: tornBytes,
     problems,

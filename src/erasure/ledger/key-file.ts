@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
 import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
 import { createFile } from '../../fs/atomic-file.ts';
@@ -10,8 +10,8 @@ import { GROUP_AND_OTHERS_BITS, isProtected } from '../../fs/permissions.ts';
 export interface KeySource {
   /** The file with the lines. */
   readonly path: string;
-  /** Name of the file with the key, in the same folder. A run makes it once unless a key is configured. */
-  readonly keyFileName: string;
+  /** The file with the key. A run makes it once unless a key is configured. */
+  readonly keyPath: string;
   readonly configuredKey: Secret | undefined;
   /** What to tell if the key is lost, as sentences. */
   readonly lostKeyText: string;
@@ -24,8 +24,8 @@ export const keyForReading = (source: KeySource): Secret => existingKey(source) 
 
 /** The configured key, else the stored one; undefined for a new file. */
 function existingKey(source: KeySource): Secret | undefined {
-  const { path, configuredKey, lostKeyText } = source;
-  const key = configuredKey ?? storedKey(keyPathOf(source));
+  const { path, keyPath, configuredKey, lostKeyText } = source;
+  const key = configuredKey ?? storedKey(keyPath);
   const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   if (key === undefined && !isNew) throw configError(lostKeyText);
   return key;
@@ -38,14 +38,12 @@ function existingKey(source: KeySource): Secret | undefined {
 export async function ensureKey(source: KeySource): Promise<Secret> {
   const existing = existingKey(source);
   if (existing !== undefined) return existing;
-  const path = keyPathOf(source);
-  await createFile(path, `${randomKey().reveal()}\n`, { mayRename: true });
-  const key = storedKey(path);
-  if (key === undefined) throw configError(`The key ${path} was taken away while it was made.`);
+  const { keyPath } = source;
+  await createFile(keyPath, `${randomKey().reveal()}\n`, { mayRename: true });
+  const key = storedKey(keyPath);
+  if (key === undefined) throw configError(`The key ${keyPath} was taken away while it was made.`);
   return key;
 }
-
-const keyPathOf = ({ path, keyFileName }: KeySource): string => join(dirname(path), keyFileName);
 
 /** Refuses a key that others can read: with it, ids can be guessed. */
 function storedKey(path: string): Secret | undefined {

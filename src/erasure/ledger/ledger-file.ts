@@ -27,21 +27,15 @@ export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jso
 
 export const ledgerKeySource = (path: string, configuredKey: Secret | undefined): KeySource => ({
   path,
-  keyFileName: 'ledger.key',
+  keyPath: join(dirname(path), 'ledger.key'),
   configuredKey,
   lostKeyText:
     `The ledger in ${dirname(path)} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). ` +
     'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
 });
 
-/** The file of a ledger, and the keys under which its lines are written. */
-export interface LedgerFile {
-  readonly path: string;
-  readonly keys: LedgerKeys;
-}
-
 /** Finds the ledger in a file, or in a folder, and its keys. Throws UserError if it is not there, or has lost its key. */
-export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerFile {
+export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined) {
   const isFolder = existsSync(fileOrFolder) && statSync(fileOrFolder).isDirectory();
   const path = isFolder ? ledgerPathIn(fileOrFolder) : fileOrFolder;
   if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);

@@ -146,9 +146,8 @@ export class Ledger {
 
   /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
   async #readOn(folder: string): Promise<number> {
-    const ledger = { path: ledgerPathIn(folder), keys: this.keys };
     const onLine = (line: SignedLine, number: number) => this.history.add(line, number);
-    const { end, tornBytes, problem } = await readChain(ledger, this.#end, onLine);
+    const { end, tornBytes, problem } = await readChain(ledgerPathIn(folder), this.keys.lines, this.#end, onLine);
     if (problem !== undefined) {
       const message = `The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`;
       throw configError(message, { exitCode: EXIT.failed });

@@ -119,13 +119,6 @@ describe('a ledger', () => {
     expect(lines()).toHaveLength(5);
   });
 
-  it('removes all that a crash has left of a long write', async () => {
-    const { head } = await request({ a: 'done' });
-    appendFileSync(path(), Buffer.alloc(3 * 1024 * 1024));
-    await request({ b: 'done' });
-    expect(await verify(head)).toMatchObject({ ok: true, torn_bytes: 0 });
-  });
-
   it('goes on after a long line, and names a last line that is none', async () => {
     await (await open({ reason: 'x'.repeat(100_000) })).begin({ ids: 1, places: [], requests: true });
     const ledger = await open();
@@ -180,17 +173,13 @@ describe('a ledger', () => {
 describe('the memory of a ledger', () => {
   it('knows of each service and id when its deletion was confirmed or rejected', async () => {
     await request({ a: 'done', b: 'rejected' });
+    // The service no longer knows whom it has deleted.
+    await request({ a: 'rejected' });
     const ledger = await open();
     expect(['a', 'b', 'c'].map((id) => verdictOf(ledger, id))).toEqual(['done', 'rejected', undefined]);
     expect(ledger.history.hasConfirmed).toBe(true);
     const other = await open({ serviceId: 'another' });
     expect([verdictOf(other, 'a'), other.history.hasConfirmed]).toEqual([undefined, false]);
-  });
-
-  it('keeps a confirmation when the service rejects the id later, as one that it does not know', async () => {
-    await request({ a: 'done' });
-    await request({ a: 'rejected' });
-    expect(verdictOf(await open(), 'a')).toBe('done');
   });
 });
 

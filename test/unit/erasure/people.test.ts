@@ -151,13 +151,6 @@ describe('people in a place', () => {
     expect((await look({ byColumn: 'member', ids: ['a', 'b'] })).peopleWithOtherIds).toEqual(new Set());
   });
 
-  it('are named for the nearest spelling, whichever row has it', async () => {
-    const members = ['123', '00123', '0000123'];
-    await load(members.map((member, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member })));
-    const { similarIdById } = await look({ byColumn: 'member', ids: ['00123 '] });
-    expect(similarIdById).toEqual(new Map([['00123 ', '00123']]));
-  });
-
   it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
     const names = Array.from({ length: 40 }, (_, i) => `kim${i}`);
     expect(names.some((text) => hashKey.hashOf(text).startsWith('0'))).toBe(true);
