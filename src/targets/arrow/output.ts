@@ -27,13 +27,13 @@ export async function withOutput(
   }
   // Killed runs left these. A younger one may be that of a run that waits for its first day.
   await removeTemporaries(file, clock.now() - DAY_MS).catch(() => undefined);
-  const path = temporaryPathOf(file);
+  const temporaryPath = temporaryPathOf(file);
   try {
-    const output = createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE_MODE });
+    const output = createWriteStream(temporaryPath, { flags: 'wx', mode: PRIVATE_FILE_MODE });
     await writeAndClose(output, once(output, 'open'), write);
-    await replaceFileFrom(file, path);
+    await replaceFileFrom(file, temporaryPath);
   } finally {
-    await rm(path, { force: true });
+    await rm(temporaryPath, { force: true });
   }
 }
 

@@ -50,7 +50,7 @@ export function commitActions(
   const leavingFiles = [...snapshot.adds].filter(([path]) => isLeaving(path));
   return [
     { commitInfo },
-    ...tableActions(snapshot, state, place, timestamp),
+    ...metaDataActions(snapshot, state, place, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeAction(add, timestamp)),
     ...newFilesIn(fileChanges).map((file) => addAction(file, state, timestamp)),
@@ -65,7 +65,7 @@ function isReplaced(path: string, fileChanges: readonly FileChange[]): boolean {
 }
 
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
-function tableActions(snapshot: Snapshot, state: TableState, place: OpenPlace, timestamp: number): Action[] {
+function metaDataActions(snapshot: Snapshot, state: TableState, place: OpenPlace, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
   const retentionText = `interval ${Math.ceil(retentionMsOf(place, snapshot) / 1_000)} seconds`;
   const metaData: MetaData = {

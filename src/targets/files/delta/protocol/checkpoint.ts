@@ -48,15 +48,15 @@ export async function writeCheckpoint(
   since: number,
 ): Promise<void> {
   const { table, logVersion } = snapshot;
-  const [jsonFile, file] = [join(runFolder.path, randomUUID()), join(runFolder.path, randomUUID())];
+  const [jsonPath, parquetPath] = [join(runFolder.path, randomUUID()), join(runFolder.path, randomUUID())];
   const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
-  await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
+  await writeFile(jsonPath, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
   const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
   await engine.run(
-    `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited',
-    columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    `COPY (SELECT * FROM read_json(${pathLiteral(jsonPath)}, format = 'newline_delimited',
+    columns = {${columns.join(', ')}})) TO ${literal(parquetPath)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   );
-  await rm(jsonFile);
-  await storage.moveIn(file, checkpointPath(table, logVersion));
+  await rm(jsonPath);
+  await storage.moveIn(parquetPath, checkpointPath(table, logVersion));
   await storage.write(lastCheckpointPath(table), JSON.stringify({ version: logVersion, size: lines.length }));
 }

@@ -22,25 +22,25 @@ async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
   const { storage } = place;
   const { table } = before;
   const objects = await listAll(storage, logFolder(table), versionStem(table, before.logVersion + 1));
-  const files = objects.flatMap(({ path }) => logFileOf(path) ?? []);
-  if (files.length === 0) return before;
-  const checkpointVersion = files.findLast(({ isEntry }) => !isEntry)?.logVersion;
-  const start =
+  const logFiles = objects.flatMap(({ path }) => logFileOf(path) ?? []);
+  if (logFiles.length === 0) return before;
+  const checkpointVersion = logFiles.findLast(({ isEntry }) => !isEntry)?.logVersion;
+  const startSnapshot =
     checkpointVersion === undefined
       ? before
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
-  const entries = files.filter(({ isEntry, logVersion }) => isEntry && logVersion > start.logVersion);
+  const entries = logFiles.filter(({ isEntry, logVersion }) => isEntry && logVersion > startSnapshot.logVersion);
   const texts = await mapConcurrently(entries, READ_CONCURRENCY, ({ logVersion }) =>
     storage.read(entryPath(table, logVersion)),
   );
   const actions = entries.flatMap(({ logVersion }, i) => {
     const text = texts[i];
-    const expectedVersion = start.logVersion + 1 + i;
+    const expectedVersion = startSnapshot.logVersion + 1 + i;
     // A missing version would be a hole in the data.
     if (logVersion !== expectedVersion || text === undefined) {
       throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${expectedVersion} is missing`);
     }
     return parseEntry(text.toString('utf8'), table, `${storage.address}/${entryPath(table, logVersion)}`);
   });
-  return start.after(start.logVersion + entries.length, actions);
+  return startSnapshot.after(startSnapshot.logVersion + entries.length, actions);
 }
