@@ -38,7 +38,7 @@ export interface CellSql {
  *
  *     the cells              example          readerType  valueSql                                    misfitSql
  *     have no value          long: null       VARCHAR
- *     are of no type         null: 5          VARCHAR                                                 c0 IS NOT NULL
+ *     have no column         null: 5          VARCHAR                                                 c0 IS NOT NULL
  *     do not all fit         long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END NOT (…)
  *     can be cast            long: 5          BIGINT      c0
  *                            string: 5        BIGINT      CAST(c0 AS VARCHAR)

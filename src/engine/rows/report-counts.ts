@@ -14,14 +14,12 @@ export interface ReportCounts {
   readonly lastEventAt: string | null;
   /** The events of each day by their name, which is null for all but the most frequent names. */
   readonly eventCounts: readonly { readonly day: Day; readonly name: string | null; readonly count: number }[];
-  readonly columns: readonly ReportedColumn[];
-}
-
-interface ReportedColumn extends Pick<StoredColumn, 'name' | 'source' | 'group' | 'type'> {
-  /** Number of rows with a value. */
-  readonly filledRows: number;
-  /** Number of cells in `_rescued`. */
-  readonly rescuedCells: number;
+  readonly columns: readonly (Pick<StoredColumn, 'name' | 'source' | 'group' | 'type'> & {
+    /** Number of rows with a value. */
+    readonly filledRows: number;
+    /** Number of cells in `_rescued`. */
+    readonly rescuedCells: number;
+  })[];
 }
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */

@@ -1,7 +1,7 @@
 // This folder: from the CSV files of days to typed rows with keys. All targets store what `storeTypedRows` of this file
 // gives. `rows-query.ts` has the query of these rows, `csv-sql.ts` the SQL of files and their cells.
 //
-// Stored rows are counted by day in `row-counts.ts`, for `verify` in `check-rows.ts`, for `report` in `report-counts.ts`.
+// `row-counts.ts` counts stored rows by day, `check-rows.ts` for `verify`, and `report-counts.ts` for a report.
 
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
@@ -10,19 +10,16 @@ import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
 import { queryOfDownloadInOrder, queryOfDownloads, type RowsQuery } from './rows-query.ts';
 
-/** Stores the rows of a query, and returns their number. */
-type StoreRows = (query: RowsQuery) => Promise<number>;
-
 /**
  * Stores the rows of a batch. The caller has begun a transaction. Downloads whose ids are the keys have one query,
  * since each statement takes blocks for every column. Each other download has a query of its own. Throws unless all
- * rows of the files are stored.
+ * rows of the files are stored. `storeRows` stores the rows of a query, and returns their number.
  */
 export async function storeTypedRows(
   engine: Engine,
   { table, columns, downloads }: Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>,
   zone: Zone | undefined,
-  storeRows: StoreRows,
+  storeRows: (query: RowsQuery) => Promise<number>,
 ): Promise<void> {
   const plannedTable = { table, columns, zone };
   const downloadsWithRows = downloads.filter((download) => keptRowsOf(download) > 0);
@@ -31,15 +28,17 @@ export async function storeTypedRows(
     checkRowCount(uniqueIdDownloads, await storeRows(queryOfDownloads(uniqueIdDownloads, plannedTable)));
   }
   for (const download of downloadsWithRows.filter(mayHaveDuplicateIds)) {
-    checkRowCount([download], await storeNumbered(engine, queryOfDownloadInOrder(download, plannedTable), storeRows));
+    const storedRows = await storeRows(await stageNumbered(engine, queryOfDownloadInOrder(download, plannedTable)));
+    await engine.run(`DROP TABLE ${STAGE_TABLE}`);
+    checkRowCount([download], storedRows);
   }
 }
 
 /** Temporary table: the rows of a download in their order, with their ids as keys. */
 const STAGE_TABLE = '_dfinery_stage';
 
-/** Stores the rows of a download in their order. The second, third … row of an id gets the key `<id>#2`, `<id>#3` …. */
-async function storeNumbered(engine: Engine, query: RowsQuery, storeRows: StoreRows): Promise<number> {
+/** Stages the rows of a download in their order. The rows of an id get the keys `<id>`, `<id>#2`, `<id>#3` …. */
+async function stageNumbered(engine: Engine, query: RowsQuery): Promise<RowsQuery> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);
   // Windows hold the keys of repeated ids alone, since those of whole rows take more memory.
@@ -54,9 +53,7 @@ async function storeNumbered(engine: Engine, query: RowsQuery, storeRows: StoreR
       QUALIFY row_number() OVER by_key > 1
     ) numbered ON stage.rowid = numbered.stage_rowid
     ORDER BY stage.rowid`;
-  const storedRows = await storeRows({ ...query, sql });
-  await engine.run(`DROP TABLE ${STAGE_TABLE}`);
-  return storedRows;
+  return { ...query, sql };
 }
 
 function checkRowCount(downloads: readonly CheckedDay[], storedRows: number): void {

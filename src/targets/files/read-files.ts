@@ -49,12 +49,8 @@ export async function relationSqlOf(
 }
 
 /** The SELECT of the rows of files in which no column has two types. */
-async function selectFilesSql(
-  place: OpenPlace,
-  table: TableName,
-  { columns, timezone }: TableState,
-  files: readonly TableFile[],
-): Promise<string> {
+async function selectFilesSql(place: OpenPlace, table: TableName, state: TableState, files: readonly TableFile[]) {
+  const { columns, timezone } = state;
   const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
   const typesInFiles = new Map(files.flatMap((file) => [...file.columns]));
   const zone = zoneOf(timezone);

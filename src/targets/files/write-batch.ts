@@ -88,11 +88,7 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
 }
 
 /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
-async function withoutRowsOfNext(
-  context: BatchContext,
-  file: NewFile,
-  download: CheckedDay,
-): Promise<NewFile | undefined> {
+async function withoutRowsOfNext(context: BatchContext, file: NewFile, download: CheckedDay) {
   const { place, plan, filesBefore } = context;
   const nextFile = filesBefore.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
@@ -106,10 +102,7 @@ async function withoutRowsOfNext(
 }
 
 /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
-async function changeOfPreviousDay(
-  { place, plan, filesBefore, changedAt }: BatchContext,
-  newFile: NewFile,
-): Promise<FileChange | undefined> {
+async function changeOfPreviousDay({ place, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
   const previousFile = filesBefore.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return undefined;
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
