@@ -22,7 +22,6 @@ const MAX_MESSAGE = 300;
 
 /** Statuses of answers that the storage decides by. */
 export const S3_STATUS = {
-  partial: 206,
   forbidden: 403,
   notFound: 404,
   /** Two requests create one object at the same time: possibly neither succeeded. */

@@ -60,7 +60,7 @@ class S3Storage implements Storage {
     return this.#retryRead(async () => {
       const object = await this.#get(path, { Range: `bytes=${from}-${until - 1}` });
       if (object === undefined) throw this.#goneError(path);
-      const bytes = s3StatusOf(object) === S3_STATUS.partial ? await object.Body?.transformToByteArray() : undefined;
+      const bytes = await object.Body?.transformToByteArray();
       if (bytes?.length === until - from) return Buffer.from(bytes);
       throw configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
     });

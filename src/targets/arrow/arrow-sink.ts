@@ -26,20 +26,19 @@ export function openArrowSink(pathOrStream: string | Writable, options: LoadOpti
   if (pathOrStream instanceof tty.WriteStream) {
     throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
   }
+  // The schema is known before the first day: then each day is sent as it comes.
+  const isPinned = options.columnSettings.pinnedTypes !== undefined;
   return {
     kind: 'stream',
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof pathOrStream === 'string' || !hasPinnedSchema(options),
-    write: (downloads, onSent) => writeStream(downloads, pathOrStream, options, onSent),
+    isAllOrNothing: typeof pathOrStream === 'string' || !isPinned,
+    write: (downloads, onSent) => writeStream(downloads, pathOrStream, isPinned, options, onSent),
     async recordRun() {},
     async close() {},
   };
 }
-
-/** True if the schema is known before the first day: then each day is sent as it comes. */
-const hasPinnedSchema = ({ columnSettings }: LoadOptions): boolean => columnSettings.pinnedTypes !== undefined;
 
 /**
  * Writes the stream. Its schema is the pinned one, if there is one. Else all days stay on disk until the last has come,
@@ -48,6 +47,7 @@ const hasPinnedSchema = ({ columnSettings }: LoadOptions): boolean => columnSett
 async function writeStream(
   downloads: AsyncIterable<CheckedDay>,
   pathOrStream: string | Writable,
+  isPinned: boolean,
   options: LoadOptions,
   onSent: OnSent,
 ): Promise<void> {
@@ -57,7 +57,6 @@ async function writeStream(
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
-        const isPinned = hasPinnedSchema(options);
         const { columns, plannedDays } = isPinned
           ? planPinned(downloads, options)
           : await planAllDays(downloads, runFolder, options);

@@ -63,11 +63,12 @@ const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata'] as c
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
 export function parseEntry(text: string, table: TableName, where: string): Action[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  return lines.flatMap((line) => parseAction(parseJson(line, where), table, where));
+  return lines.flatMap((line) => parseAction(line, table, where));
 }
 
-/** Parses an action; gives none for one of another kind, which the protocol lets readers ignore. */
-export function parseAction(value: unknown, table: TableName, where: string): Action[] {
+/** Parses the JSON of an action; gives none for one of another kind, which the protocol lets readers ignore. */
+export function parseAction(text: string, table: TableName, where: string): Action[] {
+  const value = parseJson(text, where);
   if (!isObject(value)) throw damagedError(where, 'a line is no object');
   const members = withoutNulls(value);
   const name = ACTIONS.find((kind) => Object.hasOwn(members, kind));

@@ -5,7 +5,6 @@ import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
 import type { TableName } from '../../../../table/tables.ts';
 import type { OpenPlace } from '../../format.ts';
-import { parseJson } from '../../stored-state.ts';
 import { type Action, parseAction } from './actions.ts';
 import { checkpointPath, lastCheckpointPath } from './paths.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -38,7 +37,7 @@ export async function readCheckpoint(
   const localPath = await storage.localFile(path, join(runFolder.path, randomUUID()));
   const from = `read_parquet(${pathLiteral(localPath)})`;
   const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
-  return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), table, where));
+  return rows.flatMap(({ action }) => parseAction(String(action), table, where));
 }
 
 /** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */
