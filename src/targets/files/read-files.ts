@@ -38,17 +38,15 @@ export async function relationSqlOf(
 ): Promise<string> {
   const tableFiles = files.filter((file) => file.table === table);
   const tableColumns = fileColumns(place.format.layout, state);
-  const groups = groupBy(tableFiles, ({ columns }) =>
-    JSON.stringify([...columns].filter(([name, type]) => tableColumns.get(name) !== type)),
-  );
+  const earlierTypesOf = ({ columns }: TableFile) =>
+    JSON.stringify([...columns].filter(([name, type]) => tableColumns.get(name) !== type));
+  const groups = tableFiles.length === 0 ? [[]] : groupBy(tableFiles, earlierTypesOf).values();
   const queries: string[] = [];
-  for (const group of groups.size === 0 ? [[]] : groups.values()) {
-    queries.push(await selectFilesSql(place, table, state, group));
-  }
+  for (const group of groups) queries.push(await selectFilesSql(place, table, state, group));
   return `(${queries.join(' UNION ALL ')})`;
 }
 
-/** The SELECT of the rows of files in which no column has two types. */
+/** The SELECT of the rows of files in which no column has two types; without a file it has no row. */
 async function selectFilesSql(place: OpenPlace, table: TableName, state: TableState, files: readonly TableFile[]) {
   const { columns, timezone } = state;
   const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
