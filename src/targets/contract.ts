@@ -34,9 +34,8 @@ export interface Target {
 /** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
   open(options: LoadOptions): Promise<Sink>;
-  /** Loads its module on the first call, so that other commands start without it. */
+  /** Loads its module on the first call, as `people` does, so that other commands start without it. */
   maintenance(options: PlaceOptions): Promise<Maintenance>;
-  /** As `maintenance`. */
   people(options: PlaceOptions): Promise<PeopleOperations>;
 }
 

@@ -6,7 +6,7 @@ import type { OpenPlace } from '../format.ts';
 import { retentionMsOf } from './commit-actions.ts';
 import { type DeltaTable, followLog, listDataFiles } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
+import { entryPath, isOwnFile, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 
 // Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
@@ -63,9 +63,8 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
 }
 
 /**
- * Removes every data file but those of the latest version, and all of the log before it. A file that no version names,
- * or an unfinished one in the log, stays if it is younger than the commit of the purge (`purgedAt`): its writer may
- * still commit it.
+ * Removes all data files and all of the log but the latest version. What no version names stays if it is younger than
+ * the commit of the purge (`purgedAt`): its writer may still commit it.
  */
 export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
@@ -80,7 +79,6 @@ export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, pu
   // The files of all tombstones are gone.
   await writeCheckpoint(place, snapshot, Infinity);
   const shouldEraseLogFile: ErasePredicate = ({ path, modified }) => {
-    if (path === lastCheckpointPath(table)) return false;
     const logVersion = logFileOf(path)?.logVersion;
     return logVersion === undefined ? modified < purgedAt : logVersion < snapshot.logVersion;
   };
