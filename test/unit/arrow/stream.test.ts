@@ -84,25 +84,17 @@ describe('an Arrow stream', () => {
     expect(Math.max(...counts)).toBeLessThan(4);
   });
 
-  it('is for its owner alone while its file is not complete', async () => {
+  it('is for its owner alone while its file is not complete, and leaves no such file after a failure', async () => {
     const folder = dirname(fixture.out);
-    let unfinishedFiles: string[] = [];
+    const unfinishedFiles = () => readdirSync(folder).filter((name) => name.includes('events.arrows'));
     async function* days() {
-      unfinishedFiles = readdirSync(folder).filter((name) => name.includes('events.arrows'));
-      for (const name of unfinishedFiles) expectMode(join(folder, name), 0o600);
-      yield fixture.of(D1, [{ id: 'a' }]);
-    }
-    await fixture.write(days());
-    expect(unfinishedFiles).toHaveLength(1);
-  });
-
-  it('leaves no unfinished file after a failure', async () => {
-    async function* days() {
+      expect(unfinishedFiles()).toHaveLength(1);
+      for (const name of unfinishedFiles()) expectMode(join(folder, name), 0o600);
       yield fixture.of(D1, [{ id: 'a' }]);
       throw new Error('no second day');
     }
     await expect(fixture.write(days())).rejects.toThrow('no second day');
-    expect(readdirSync(dirname(fixture.out)).filter((name) => name.includes('events.arrows'))).toEqual([]);
+    expect(unfinishedFiles()).toEqual([]);
   });
 
   it('is all or nothing, except on stdout with a given schema', async () => {
