@@ -16,16 +16,8 @@ interface PlacePurge extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'row
 }
 
 /**
- * What the lines say of an id in one word. The first row that holds counts:
- *
- * | state       | what the lines have of the id                                         |
- * | ----------- | --------------------------------------------------------------------- |
- * | `open`      | a request without a clear answer, or a purge whose request is to come |
- * | `confirmed` | the service deleted it, if only once                                  |
- * | `rejected`  | the service rejected it                                               |
- * | `not_asked` | a purge, by a run that sends no requests                              |
- * | `shown`     | a search for the person by the command `person`                       |
- * | `unknown`   | nothing                                                               |
+ * What the lines say of an id in one word. `open`: a request has no clear answer, or is still to come after a purge.
+ * `not_asked`: it was purged alone. `shown`: the command `person` has looked for it, and nothing else is known.
  */
 export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown', 'unknown'] as const;
 

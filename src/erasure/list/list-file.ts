@@ -126,13 +126,12 @@ function columnIndex(header: readonly string[], column: string, { name }: NamedB
   const index = names.indexOf(nfc(column));
   if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;
   const quoted = JSON.stringify(column);
-  // The first line may be a person. It stays out of logs.
-  const columnsText = `its first line has ${formatCount(header.length, 'column')}, separated by commas`;
-  const problem =
-    index === -1
-      ? `has no column ${quoted}: ${columnsText}. If that line is no header, put one above it`
-      : `has the column ${quoted} more than once`;
-  throw configError(`${name} ${problem}. Nothing was done.`);
+  if (index !== -1) throw configError(`${name} has the column ${quoted} more than once. Nothing was done.`);
+  // Without a header the first line is a person: no word of it goes into a log.
+  throw configError(
+    `${name} has no column ${quoted}: its first line has ${formatCount(header.length, 'column')}, separated by commas. ` +
+      'If that line is no header, put one above it. Nothing was done.',
+  );
 }
 
 const namedBytes = (source: ListSource, name: string): NamedBytes => ({ name, bytes: bytesOf(source, name) });
