@@ -147,16 +147,16 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
     places.push(await purgePlace(place, [...places, ...plan.places.slice(i + 1)], plan));
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(runtime.spoolDir);
-  const inUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
+  const foldersInUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
   const warnings: string[] = [];
-  if (inUse.length > 0)
-    warnings.push(`Other runs are under way. Until they end, they hold downloads in ${namesText(inUse)}.`);
-  const remain = (folders: readonly string[]) => `may name the people, and stay: ${namesText(folders)}.`;
+  if (foldersInUse.length > 0)
+    warnings.push(`Other runs are under way. Until they end, they hold downloads in ${namesText(foldersInUse)}.`);
+  const stayText = (folders: readonly string[]) => `may name the people, and stay: ${namesText(folders)}.`;
   if (foreignFolders.length > 0)
-    warnings.push(`Downloads in folders that are not of this user alone ${remain(foreignFolders)}`);
+    warnings.push(`Downloads in folders that are not of this user alone ${stayText(foreignFolders)}`);
   const failures = places.flatMap(({ failure }) => failure ?? []);
   if (stuckFolders.length > 0)
-    failures.push(transientError(`Downloads of dead runs ${remain(stuckFolders)} Remove them.`));
+    failures.push(transientError(`Downloads of dead runs ${stayText(stuckFolders)} Remove them.`));
   return { places, warnings, failures };
 }
 

@@ -42,8 +42,8 @@ function verifiedLine(bytes: Buffer, key: HashKey): SignedLine | string {
   return line.v === 1 ? line : 'was written by a later version';
 }
 
-/** `number`: 1 for the first line of the ledger. */
-type OnLine = (line: SignedLine, number: number) => void;
+/** `lineNumber`: 1 for the first line of the ledger. */
+type OnLine = (line: SignedLine, lineNumber: number) => void;
 
 /**
  * Reads on from `from`, and gives each line to `onLine` that is whole and follows the line before it. Ends at the first
@@ -86,9 +86,9 @@ export async function verifyLedger(
 ) {
   const expectedHead = head.trim().toLowerCase();
   let isHeadSeen = expectedHead === GENESIS;
-  const { end, tornBytes, problem } = await readChain(path, keys.lines, EMPTY_CHAIN, (line, number) => {
+  const { end, tornBytes, problem } = await readChain(path, keys.lines, EMPTY_CHAIN, (line, lineNumber) => {
     isHeadSeen ||= line.mac === expectedHead;
-    onLine(line, number);
+    onLine(line, lineNumber);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
   const headProblem = isHeadSeen ? undefined : cutOff;

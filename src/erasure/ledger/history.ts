@@ -96,7 +96,7 @@ export class LedgerHistory {
   }
 
   /** Takes the next line of the ledger. */
-  add(line: SignedLine, number: number): void {
+  add(line: SignedLine, lineNumber: number): void {
     if (line.kind === 'open') {
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
@@ -125,7 +125,7 @@ export class LedgerHistory {
       case 'purge':
         if (run.requests && (line.again || standingAnswer(history)?.outcome !== 'done'))
           history.undecidedRequest ??= { sentAt: null };
-        this.#beginPurge(history, line, number);
+        this.#beginPurge(history, line, lineNumber);
         return;
       case 'before':
         history.undecidedRequest = { sentAt: at };
@@ -133,7 +133,7 @@ export class LedgerHistory {
       case 'after':
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         history.undecidedRequest = undefined;
-        history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
+        history.answers.push({ at, outcome: line.outcome, code: line.code, line: lineNumber });
         if (line.requested_at === undefined) return;
         history.newestRequestedAt = Math.max(history.newestRequestedAt, Date.parse(line.requested_at));
     }
@@ -149,10 +149,10 @@ export class LedgerHistory {
    * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
    * | another, not more   | it was killed, or failed: its rows are in both | the new one |
    */
-  #beginPurge(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
+  #beginPurge(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, lineNumber: number): void {
     const unfinished = history.purges.find((purge) => purge.place === place && purge.removedAt === null);
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    const newPurge = { run, at, place, rows, removedAt: null, line: number };
+    const newPurge = { run, at, place, rows, removedAt: null, line: lineNumber };
     history.purges = [...history.purges.filter((purge) => purge !== unfinished), newPurge];
   }
 

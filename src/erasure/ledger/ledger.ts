@@ -146,7 +146,7 @@ export class Ledger {
 
   /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
   async #readOn(folder: string): Promise<number> {
-    const onLine = (line: SignedLine, number: number) => this.history.add(line, number);
+    const onLine = (line: SignedLine, lineNumber: number) => this.history.add(line, lineNumber);
     const { end, tornBytes, problem } = await readChain(ledgerPathIn(folder), this.keys.lines, this.#end, onLine);
     if (problem !== undefined) {
       const message = `The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`;

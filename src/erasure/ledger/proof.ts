@@ -20,7 +20,9 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
   const ledger = locateLedger(ledgerPathIn(ledgerDir), ledgerKey);
   const ids = listedIds.map(({ id }) => id);
   const history = new LedgerHistory(settings, ledger.keys, ids);
-  const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
+  const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, lineNumber) =>
+    history.add(line, lineNumber),
+  );
   const provedIds = ok ? listedIds.map(({ id, row }) => ({ id, row, idHistory: history.of(id) })) : [];
   const histories = provedIds.map(({ idHistory }) => idHistory);
   return {
