@@ -52,8 +52,11 @@ export function readConfiguration(pathOrObject: string | object | undefined, { e
 
   // 3. Refuse what would be ignored.
   if (variables.problems.length > 0) throw problemsError('the environment', variables.problems);
-  const unknownKeysOfErasure = unknownKeysOf(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`);
-  const unknownKeys = [...unknownKeysOf(FILE_KEYS, valuesInFile), ...unknownKeysOfErasure];
+  const unknownKeysOfErasure = unknownKeysOf(ERASURE_KEYS, erasureInFile, FILE_KEYS, 'beside the object erasure');
+  const unknownKeys = [
+    ...unknownKeysOf(FILE_KEYS, valuesInFile, ERASURE_KEYS, 'in the object erasure'),
+    ...unknownKeysOfErasure.map((key) => `erasure.${key}`),
+  ];
   if (unknownKeys.length > 0) throw configError(`${fileLabel} has unknown keys: ${unknownKeys.join(', ')}.`);
 
   // 4. Join both; the variable wins. A path of the file gets the folder of the file.

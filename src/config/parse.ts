@@ -109,12 +109,21 @@ export function requireObject(value: unknown): Record<string, unknown> {
   throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
 }
 
-/** The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment. */
-export function unknownKeysOf(configKeys: readonly ConfigKey[], rawValues: object): string[] {
+/**
+ * The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment.
+ * `otherKeys`: those that another object has; `otherObject` says which.
+ */
+export function unknownKeysOf(
+  configKeys: readonly ConfigKey[],
+  rawValues: object,
+  otherKeys: readonly ConfigKey[] = [],
+  otherObject = '',
+): string[] {
   const keys = configKeys.map(({ key }) => key);
   return Object.keys(rawValues)
     .filter((key) => !keys.includes(key) && !key.startsWith('_'))
     .map((key) => {
+      if (otherKeys.some((other) => other.key === key)) return `${key} (wanted ${otherObject})`;
       const nearKey = nearest(key, keys);
       return nearKey === undefined ? key : `${key} (did you mean ${nearKey}?)`;
     });

@@ -13,7 +13,7 @@ import { whyUnreadable } from '../fs/disk-failure.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
-import { type CheckedDay, type CheckedFile, checkedDayOf, type ReceiptSummary } from './checked-day.ts';
+import { type CheckedDay, type CheckedFile, checkedDayOf, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
 import { checkedFileOf, openSpoolOutput } from './spool.ts';
@@ -25,23 +25,23 @@ export interface FileToLoad {
   readonly file: string;
   readonly day: Day;
   readonly settings: ExportSettings & { readonly spoolDir: string };
-  /** What the place has stored of earlier loads, and of this day. */
+  /** What the place has stored of earlier loads, and of each day. */
   readonly state: ExportState | undefined;
-  readonly storedReceipt: ReceiptSummary | undefined;
+  readonly receipts: ReadonlyMap<Day, ReceiptSummary & Pick<Receipt, 'day' | 'sha256'>> | undefined;
   readonly suppression: Suppression | undefined;
 }
 
 /**
  * Checks a file as the export of a day, and calls `store` with a checked copy. Throws a configuration failure for a day
- * that a sync can still load. Throws one for a file that is not whole, not of the day, or has fewer rows than are
- * stored. Throws what `store` throws.
+ * that a sync can still load. Throws one for a file that is not whole, not of the day, stored under the day
+ * beside it, or has fewer rows than are stored. Throws what `store` throws.
  */
 export async function loadDayFromFile<T>(
   fileToLoad: FileToLoad,
   { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
   store: (checkedDay: CheckedDay, commitInfo: CommitInfo) => Promise<T>,
 ): Promise<T> {
-  const { file, day, settings, state, storedReceipt } = fileToLoad;
+  const { file, day, settings, state, receipts } = fileToLoad;
   const now = clock.now();
   const fingerprints = fingerprintsOf(settings);
   checkState(state, fingerprints, { now, fullRefresh: false });
@@ -59,7 +59,12 @@ export async function loadDayFromFile<T>(
       verifiedAt: clock.now(),
       source: 'file',
     });
-    const { rows } = checkedDay.receipt;
+    const { rows, sha256 } = checkedDay.receipt;
+    const neighbours = [addDays(day, -1), addDays(day, 1)].map((neighbour) => receipts?.get(neighbour));
+    const sameFile = neighbours.find((receipt) => receipt?.sha256 === sha256 && receipt.pruned !== true);
+    if (sameFile !== undefined)
+      throw fileErrorOf(fileToLoad)(`${file} is stored as the export of ${sameFile.day}: name the file of ${day}.`);
+    const storedReceipt = receipts?.get(day);
     const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
     if (rows < rowsBefore)
       throw fileErrorOf(fileToLoad)(
@@ -77,7 +82,8 @@ const fileErrorOf =
   (message: string, cause?: unknown) =>
     configError(message, { cause, where: { file, day } });
 
-function checkNeedsFile({ day, storedReceipt, settings }: FileToLoad, now: number): void {
+function checkNeedsFile({ day, receipts, settings }: FileToLoad, now: number): void {
+  const storedReceipt = receipts?.get(day);
   const isLoaded = storedReceipt?.is_over === true && storedReceipt.pruned !== true;
   if (day < oldestExportedDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
   const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';

@@ -52,7 +52,7 @@ async function loadDay(
   const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState: state, receipts } = sink.state?.events ?? {};
-  const dayFile = { file, day, settings: config, state, storedReceipt: receipts?.get(day), suppression };
+  const dayFile = { file, day, settings: config, state, receipts, suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>
     sink.commit([checkedDay], commitInfo),
   );

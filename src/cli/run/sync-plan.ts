@@ -11,8 +11,6 @@ import type { PlanResult } from '../results.ts';
 import { tableLines } from '../terminal/format.ts';
 import type { SyncInput } from './run.ts';
 
-const MAX_LISTED_DAYS = 40;
-
 /** Shows what a sync would do, without a call to the service. A stream is planned as a first run. */
 export async function planSync(input: Pick<SyncInput, 'place' | 'config' | 'daySelection'>, context: Context) {
   const { place, daySelection } = input;
@@ -70,14 +68,10 @@ function planLines(plan: PlanResult, loadsProfiles: boolean, waitMs: number): st
     return [`No day to read: the cursor is at ${plan.cursor}.`, ...profileLines];
   }
   const rows = days.map(({ from_date, read_again }, i) => [`${i + 1}`, from_date, read_again ? 'read again' : 'new']);
-  const shownRows =
-    rows.length > MAX_LISTED_DAYS
-      ? [...rows.slice(0, MAX_LISTED_DAYS - 1), ['…', '…', `${rows.length} in total`]]
-      : rows;
   const exportsText = `${least === most ? '' : `${least} to `}${formatCount(most, 'export')}`;
   const profilesText = loadsProfiles ? ', the user profiles included' : '';
   return [
-    ...tableLines(['', 'day', ''], shownRows),
+    ...tableLines(['', 'day', ''], rows),
     '',
     `  ${formatCount(days.length, 'day')}, ${exportsText}${profilesText}; ${plan.exports_startable_now} may start at once.`,
     waitMs === 0

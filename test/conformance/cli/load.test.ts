@@ -170,6 +170,13 @@ describe('a day from a file', () => {
     expect(await load(file, LOST[0])).toMatchObject({ code: 2, stderr: expect.stringContaining('was not over') });
   });
 
+  it('is refused for the file of the day beside it, whose rows are stored', async () => {
+    const file = await fileOf(addDays(LOST[0], -1));
+    utimesSync(file, NOON_AFTER(LOST[0]) / 1_000, NOON_AFTER(LOST[0]) / 1_000);
+    const sentence = `${file} is stored as the export of ${addDays(LOST[0], -1)}: name the file of ${LOST[0]}.`;
+    expect(await load(file, LOST[0])).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
+  });
+
   it('ends with exit 3 if the disk of the spool folder is full', async () => {
     const file = await fileOf(LOST[0]);
     const full = () => Promise.reject(systemError('ENOSPC'));

@@ -133,6 +133,12 @@ describe('the configuration of the command line', () => {
       { ...SERVICE, erasure: { ledgerdir: 'x' } },
       'erasure.ledgerdir (did you mean ledger_',
     ],
+    ['a key of erasure beside it', { ...SERVICE, import_token: 'x' }, 'import_token (wanted in the object erasure).'],
+    [
+      'a key of the file in erasure',
+      { erasure: { base_url: 'x' } },
+      'erasure.base_url (wanted beside the object erasure).',
+    ],
     [
       'an unknown key of a place',
       { ...SERVICE, erasure: { places: [{ target: 'duckdb', place: 'x', y: 1 }] } },
