@@ -54,6 +54,7 @@ export class StreamProgress {
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
       return checkedDay !== undefined;
     } catch (error) {
+      this.#results.logEnd(error);
       await this.output.fail(error);
       return false;
     }
