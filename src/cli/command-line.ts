@@ -98,10 +98,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { command, problem, values: values as CommandLine['values'] };
 }
 
-/**
- * Splits a line. Its command is the word that comes first when the options of this command have taken theirs: `sync` of
- * `--config load sync`, where `load` is the file.
- */
+/** Splits a line. Its command is the first word that its options have not taken: `sync` of `--config load sync`. */
 async function splitLine(argv: readonly string[]) {
   for (const name of argv.filter((word) => Object.hasOwn(COMMANDS, word))) {
     const command = { name, ...(await COMMANDS[name].load()).command };

@@ -4,13 +4,8 @@ import type { Secret } from '../base/secrets.ts';
 import type { ConfigSchema } from './environment.ts';
 
 /**
- * The values that a schema found valid, by key in camel case. Each key without a default may be missing:
- *
- *   lookback_days    { "default": 3, … }             lookbackDays: number
- *   columns_drop     { "default": [], … }            columnsDrop: readonly string[]
- *   base_url         { "type": "string", … }         baseUrl: string | undefined
- *   export_token     { "airbyte_secret": true, … }   exportToken: Secret | undefined
- *   on_gap           { "enum": […], … }              onGap: 'fail' | 'warn', of `DeclaredTypes`
+ * The values that a schema found valid, by key in camel case. `lookback_days` with `"default": 3` gives
+ * `lookbackDays: number`. `base_url` without a default may be missing: `baseUrl: string | undefined`.
  */
 export type ValuesOf<S extends ConfigSchema> = {
   readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof DeclaredTypes

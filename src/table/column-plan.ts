@@ -6,8 +6,6 @@
 //   StoredColumn    of a table: its name there, its type, and the forms of its cells in all days
 //   TypedColumn     a stored column with a type: only then the table has it
 //   PlannedColumn   a stored column after a batch, with its type before
-//
-// A PlannedChange is what one day of a batch does to a column. A place keeps it as a ColumnChange.
 
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';

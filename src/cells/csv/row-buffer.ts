@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { LF } from '../../base/ascii.ts';
+import { ByteBuffer } from '../../base/byte-buffer.ts';
 import { SENTINEL } from './row.ts';
 
 /** Bytes kept free behind the data, for the sentinel. */
 const MARGIN = 8;
-const START_BYTES = 1 << 20;
 const NO_REPLACEMENTS: readonly number[] = [];
 
 /** U+FFFD, which replaces one to three bytes. */
@@ -13,12 +13,12 @@ const EMPTY = Buffer.alloc(0);
 const LINE_END = Uint8Array.of(LF);
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. */
-export class RowBuffer {
-  /** [start, end) is there, in whole characters, with the sentinel behind. `append` may replace the array. */
-  bytes: Buffer = Buffer.alloc(START_BYTES);
+/**
+ * Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. [start, end)
+ * of `bytes` is there, in whole characters, with the sentinel behind. `push` may replace the array.
+ */
+export class RowBuffer extends ByteBuffer {
   start = 0;
-  end = 0;
   /** True if the body lacked its last line end, and has it here. */
   isLineEndAdded = false;
   /** The first bytes of a character that the next chunk continues. */
@@ -29,11 +29,11 @@ export class RowBuffer {
   #origin = 0;
 
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
-  append(chunk: Uint8Array): void {
+  push(chunk: Uint8Array): void {
     this.#moveToFront();
     const chunkStart = this.end;
-    this.#push(this.#openCharacter);
-    this.#push(chunk);
+    this.append(this.#openCharacter);
+    this.append(chunk);
     const wholeEnd = this.end - openLength(this.bytes, chunkStart, this.end);
     this.#openCharacter = Buffer.from(this.bytes.subarray(wholeEnd, this.end));
     this.end = wholeEnd;
@@ -45,10 +45,10 @@ export class RowBuffer {
   finish(): void {
     this.#moveToFront();
     const { end } = this;
-    this.#push(this.#openCharacter);
+    this.append(this.#openCharacter);
     this.#replaceInvalid(end);
     this.isLineEndAdded = this.end > 0 && this.bytes[this.end - 1] !== LF;
-    if (this.isLineEndAdded) this.#push(LINE_END);
+    if (this.isLineEndAdded) this.append(LINE_END);
     this.bytes[this.end] = SENTINEL;
   }
 
@@ -72,15 +72,10 @@ export class RowBuffer {
     this.start = 0;
   }
 
-  #push(more: Uint8Array): void {
-    const end = this.end + more.length;
-    if (end + MARGIN > this.bytes.length) {
-      const largerBytes = Buffer.alloc(Math.max(end + MARGIN, 2 * this.bytes.length));
-      largerBytes.set(this.bytes);
-      this.bytes = largerBytes;
-    }
-    this.bytes.set(more, this.end);
-    this.end = end;
+  /** Adds bytes, and keeps room for the sentinel. */
+  override append(bytes: Uint8Array): void {
+    this.reserve(bytes.length + MARGIN);
+    super.append(bytes);
   }
 
   /** Replaces the bytes from `start` on that are no UTF-8. */
@@ -88,7 +83,7 @@ export class RowBuffer {
     if (isUtf8(this.bytes.subarray(start, this.end))) return;
     const text = this.#withReplacements(start, this.end);
     this.end = start;
-    this.#push(text);
+    this.append(text);
   }
 
   /** A copy of [start, end) with U+FFFD for each maximal invalid part, as WHATWG decodes; notes where these stand. */

@@ -68,7 +68,7 @@ export class RowReader {
 
   /** Takes a chunk, once `next` has read all rows of the last one. */
   push(chunk: Uint8Array): void {
-    this.#buffer.append(chunk);
+    this.#buffer.push(chunk);
   }
 
   finish(): void {
