@@ -5,9 +5,6 @@ import { readLines } from '../../base/lines.ts';
 import { type ConfiguredStream, descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 
-/** The configured streams by `streamKey`. */
-type Streams = ReadonlyMap<string, ConfiguredStream>;
-
 interface InputRecord {
   readonly type: 'RECORD';
   readonly stream: ConfiguredStream;
@@ -17,8 +14,8 @@ interface InputRecord {
 
 export interface InputState {
   readonly type: 'STATE';
-  /** Undefined for a state of all streams. */
-  readonly stream: ConfiguredStream | undefined;
+  /** The `streamKey` of its stream; undefined for a state of all streams. */
+  readonly key: string | undefined;
   /** The text of the message, unchanged: up to the last member of its state, and from there on. */
   readonly head: string;
   readonly tail: string;
@@ -30,8 +27,8 @@ const ESCAPE_QUOTE_OR_BRACKET = /\\.|["{}[\]]/g;
 const IGNORED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
 
 /**
- * Gives the records and states of a platform's stdin. Throws for a stream that is not configured, and for a line that
- * is no message. The failure names the number of the line, not its content.
+ * Gives the records and states of a platform's stdin. Throws for a record of a stream that is not configured, and for a
+ * line that is no message. The failure names the number of the line, not its content.
  */
 export async function* inputMessages({
   input,
@@ -53,26 +50,28 @@ export async function* inputMessages({
       if (!isObject(message) || typeof message.type !== 'string')
         throw lineError(line, 'is no message of the Airbyte protocol');
       if (message.type === 'RECORD') yield recordIn(message, line, streams);
-      else if (message.type === 'STATE') yield stateIn(message, text, line, streams);
+      else if (message.type === 'STATE') yield stateIn(message, text, line);
       else if (!IGNORED.has(message.type))
         logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
     }
   }
 }
 
-function recordIn({ record }: JsonObject, line: number, streams: Streams): InputRecord {
+function recordIn({ record }: JsonObject, line: number, streams: ReadonlyMap<string, ConfiguredStream>): InputRecord {
   if (!isObject(record) || !isObject(record.data)) throw lineError(line, 'is a RECORD without data');
-  const stream = streamOf(record.stream, record.namespace, line, streams);
-  return { type: 'RECORD', stream, data: record.data, line };
+  const stream = streams.get(keyOf(record.stream, record.namespace, line));
+  if (stream !== undefined) return { type: 'RECORD', stream, data: record.data, line };
+  const message = `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(record.stream)}, which the connection does not have.`;
+  throw configError(message, { where: { row: line } });
 }
 
-function stateIn({ state }: JsonObject, text: string, line: number, streams: Streams): InputState {
+function stateIn({ state }: JsonObject, text: string, line: number): InputState {
   const end = endOfState(text);
   if (!isObject(state) || end === undefined || Object.keys(state).length === 0)
     throw lineError(line, 'is a STATE without content');
-  const { stream_descriptor: descriptor } = isObject(state.stream) ? state.stream : {};
-  const stream = isObject(descriptor) ? streamOf(descriptor.name, descriptor.namespace, line, streams) : undefined;
-  return { type: 'STATE', stream, head: text.slice(0, end), tail: text.slice(end) };
+  const { stream_descriptor: stream } = isObject(state.stream) ? state.stream : {};
+  const key = isObject(stream) ? keyOf(stream.name, stream.namespace, line) : undefined;
+  return { type: 'STATE', key, head: text.slice(0, end), tail: text.slice(end) };
 }
 
 /** The index of the brace that ends the object `state` of a message. */
@@ -95,13 +94,10 @@ function endOfState(message: string): number | undefined {
   return undefined;
 }
 
-function streamOf(name: unknown, namespace: unknown, line: number, streams: Streams): ConfiguredStream {
+function keyOf(name: unknown, namespace: unknown, line: number): string {
   const descriptor = descriptorOf(name, namespace);
   if (descriptor === undefined) throw lineError(line, 'names no stream');
-  const stream = streams.get(streamKey(descriptor));
-  if (stream !== undefined) return stream;
-  const message = `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(descriptor.name)}, which the connection does not have.`;
-  throw configError(message, { where: { row: line } });
+  return streamKey(descriptor);
 }
 
 const lineError = (line: number, why: string) =>

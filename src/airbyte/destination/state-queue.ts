@@ -1,6 +1,6 @@
 import type { Decision } from '../../erasure/ledger/lines.ts';
 import type { IdList } from '../../erasure/list/id-list.ts';
-import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
+import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import type { InputState } from './input-messages.ts';
 
@@ -64,10 +64,10 @@ export class StateQueue {
   }
 
   /** Writes a state as it came, plus the counts of its rows that no earlier state has reported. */
-  #echo({ stream, head, tail }: InputState): void {
+  #echo({ key, head, tail }: InputState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
     for (const [rowStream, counts] of this.#unreported) {
-      if (stream !== undefined && stream !== rowStream) continue;
+      if (key !== undefined && key !== streamKey(rowStream.descriptor)) continue;
       stats.recordCount += counts.recordCount;
       stats.rejectedRecordCount += counts.rejectedRecordCount;
       this.#unreported.delete(rowStream);

@@ -21,12 +21,17 @@ export const write: Verb = async (context) => {
   const config = readConfig(parseDestinationConfig, context);
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
-  checkIdStreams(catalog, config);
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
+  let hasRows = false;
   for await (const message of inputMessages(context)) {
     if (message.type === 'STATE') queue.addState(message);
-    else queue.addRow(message.stream, addToList(idList, message.data, message.line, config));
+    else {
+      // A sync without rows deletes nobody: one that clears the connection has streams of any mode.
+      if (!hasRows) checkIdStreams(catalog, config);
+      hasRows = true;
+      queue.addRow(message.stream, addToList(idList, message.data, message.line, config));
+    }
   }
   const deleter = new DeletionClient({ ...config, clock, env });
   try {

@@ -165,6 +165,17 @@ describe('a sync', () => {
     expect([output.code, statsOf(output)]).toEqual([0, [{ recordCount: 1, rejectedRecordCount: 0 }]]);
   });
 
+  it('without rows, as one that clears the connection, echoes the states also of streams that it cannot take', async () => {
+    const catalog = people({ destination_sync_mode: 'overwrite', generation_id: 2, minimum_generation_id: 2 });
+    const states = [state(1), state(2).replace('people', 'strangers')];
+    const output = await setup.write(states, {}, catalog);
+    const none = { recordCount: 0, rejectedRecordCount: 0 };
+    expect([output.code, setup.server.seen.length, statsOf(output)]).toEqual([0, 0, [none, none]]);
+    const withRow = await setup.write([...states, record('a')], {}, catalog);
+    expect([withRow.code, setup.server.seen.length, statsOf(withRow)]).toEqual([1, 0, []]);
+    expect(withRow.errors()[0].message).toContain('the sync mode "overwrite" has no meaning');
+  });
+
   it.each(['nonsense', record('a', {}, 'strangers')])(
     'is given up before any deletion for the line %s',
     async (line) => {
