@@ -4,10 +4,8 @@ import type { Env } from '../base/env.ts';
 import { parseForConnector } from './parse.ts';
 import type { ValuesOf } from './values.ts';
 
-const DESTINATION_PART = { schema, validate, configOf: (values: ValuesOf<typeof schema>) => values };
-
 export const parseDestinationConfig = (rawConfig: unknown, env: Env) =>
-  parseForConnector(DESTINATION_PART, rawConfig, env);
+  parseForConnector({ schema, validate, configOf: (values: ValuesOf<typeof schema>) => values }, rawConfig, env);
 
 /** The destination's configuration: frozen, with every default filled in. */
 export type DestinationConfig = ReturnType<typeof parseDestinationConfig>['config'];

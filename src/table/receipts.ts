@@ -28,16 +28,14 @@ export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
 /** Days that should have rows and have none: somebody removed them. `daysWithRows`: the days that have some. */
 export function findRemovedDays(receipts: Receipts, daysWithRows: { has(day: Day): boolean }): Day[] {
   return [...receipts.values()]
-    .filter(({ day, rows_stored: rows }) => rows > 0 && !daysWithRows.has(day))
+    .filter(({ day, rows_stored }) => rows_stored > 0 && !daysWithRows.has(day))
     .map(({ day }) => day);
 }
 
 /** What `prune` would remove: the days before `firstKeptDay` that still have rows, and the number of these. */
 export function prunableBefore(receipts: Receipts, firstKeptDay: Day): { readonly days: Day[]; readonly rows: number } {
-  const prunableReceipts = [...receipts.values()].filter(
-    ({ day, rows_stored: rows }) => day < firstKeptDay && rows > 0,
-  );
-  return { days: prunableReceipts.map(({ day }) => day), rows: countStoredRows(prunableReceipts) };
+  const prunable = [...receipts.values()].filter(({ day, rows_stored }) => day < firstKeptDay && rows_stored > 0);
+  return { days: prunable.map(({ day }) => day), rows: countStoredRows(prunable) };
 }
 
 /** The `changed_at` of a commit at `now` (ms): later than all of these receipts, also if the clock was set back. */
