@@ -6,15 +6,8 @@ import { drawFrom, drawNumber, mix, seededRandom } from './random.ts';
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
 export const ZONE_HOURS = 9;
 
-interface EventKind {
-  readonly name: string;
-  /** How often it occurs beside the others. */
-  readonly weight: number;
-  /** The highest number of items of an event; 0: it has none. */
-  readonly maxItems: number;
-}
-
-const EVENT_KINDS: readonly EventKind[] = [
+/** `weight`: how often events of the name occur beside the others. `maxItems`: 0 if they have no items. */
+const EVENT_KINDS = [
   { name: 'df_start_session', weight: 170, maxItems: 0 },
   { name: 'df_end_session', weight: 150, maxItems: 0 },
   { name: 'df_sign_up', weight: 30, maxItems: 0 },
@@ -37,7 +30,7 @@ const EVENT_KINDS: readonly EventKind[] = [
 ];
 
 /** Each kind as many times as it weighs, so that one of them is drawn. */
-const WEIGHTED_KINDS = EVENT_KINDS.flatMap((kind) => Array<EventKind>(kind.weight).fill(kind));
+const WEIGHTED_KINDS = EVENT_KINDS.flatMap((kind) => Array<typeof kind>(kind.weight).fill(kind));
 
 export const ITEM_EVENTS = EVENT_KINDS.flatMap(({ name, maxItems }) => (maxItems > 0 ? [name] : []));
 
