@@ -23,19 +23,11 @@ export interface InputState {
 
 const ESCAPE_QUOTE_OR_BRACKET = /\\.|["{}[\]]/g;
 
-/** Types of messages that the protocol has and a destination ignores. */
-const IGNORED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
-
 /**
- * Gives the records and states of a platform's stdin. Throws for a record of a stream that is not configured, and for a
- * line that is no message. The failure names the number of the line, not its content.
+ * Gives the records and states of a platform's stdin; other messages mean nothing here. Throws for a record of a stream
+ * that is not configured, and for a line that is no message. It names the number of the line, not its content.
  */
-export async function* inputMessages({
-  input,
-  catalog,
-  logger,
-  signal,
-}: VerbContext): AsyncGenerator<InputRecord | InputState, void, undefined> {
+export async function* inputMessages({ input, catalog, signal }: VerbContext) {
   const streams = new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
   let line = 0;
   for await (const lines of readLines(input)) {
@@ -51,8 +43,6 @@ export async function* inputMessages({
         throw lineError(line, 'is no message of the Airbyte protocol');
       if (message.type === 'RECORD') yield recordIn(message, line, streams);
       else if (message.type === 'STATE') yield stateIn(message, text, line);
-      else if (!IGNORED.has(message.type))
-        logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
     }
   }
 }

@@ -1,6 +1,6 @@
 // This folder: one day, from its request to a checked download. `day-download.ts` says what an answer means for a day.
-// `end-day.ts` proves whether an export includes its end, and `parts.ts` divides a day that is too large: both by the
-// exports of `send-export.ts`. `download-queue.ts` downloads several days at once.
+// `end-day.ts` proves whether an export includes its end. `parts.ts` divides a day that is too large.
+// `download-queue.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -8,7 +8,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
-import type { NoDownload } from '../../service/export/export-service.ts';
+import type { EventRequest, NoDownload } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
@@ -17,7 +17,6 @@ import { checkedFileOf, openSpoolOutput, removeFiles, type SpooledDownload } fro
 import { type RunPlan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
-import type { SendExport } from './send-export.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */
 export type DayResult = DownloadedDay | UnprovenDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
@@ -79,8 +78,8 @@ export class DayDownloader {
     return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
   }
 
-  /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
-  readonly #export: SendExport = async (changes) => {
+  /** Sends exports until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
+  readonly #export = async (changes?: Partial<EventRequest>): Promise<SpooledDownload> => {
     const { service, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...changes };
     const answer = await downloadChecked({

@@ -1,10 +1,10 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
+import type { EventRequest } from '../../service/export/export-service.ts';
 import { type ExportSettings, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { removeFiles, type SpooledDownload } from '../spool.ts';
-import type { SendExport } from './send-export.ts';
 
 const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
@@ -24,7 +24,7 @@ const MAY_DEPEND_ON_END = new Set<SpooledDownload['kind']>(['checked', 'empty', 
  */
 export async function proveEndDay(
   day: Day,
-  sendExport: SendExport,
+  sendExport: (changes: Partial<EventRequest>) => Promise<SpooledDownload>,
   service: ExtractDeps['service'],
   settings: ExportSettings,
 ): Promise<SpooledDownload> {

@@ -1,10 +1,9 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { ExportFilters, NoDownload } from '../../service/export/export-service.ts';
+import type { EventRequest, ExportFilters, NoDownload } from '../../service/export/export-service.ts';
 import type { CheckedFile } from '../checked-day.ts';
 import { filtersAnything } from '../export-settings.ts';
-import { checkedFileOf, removeFiles } from '../spool.ts';
-import type { SendExport } from './send-export.ts';
+import { checkedFileOf, removeFiles, type SpooledDownload } from '../spool.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -35,7 +34,7 @@ export async function exportParts(
   day: Day,
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
-  sendExport: SendExport,
+  sendExport: (changes: Partial<EventRequest>) => Promise<SpooledDownload>,
 ): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
@@ -44,7 +43,7 @@ export async function exportParts(
   const acceptedNames: string[] = [];
   let lastWithoutRows: NoDownload | undefined;
   // One answer without data proves nothing, least of all from a service that could not export the day.
-  const exportPart: SendExport = async (changes) => {
+  const exportPart: typeof sendExport = async (changes) => {
     const part = await sendExport(changes);
     return part.kind === 'empty' ? sendExport(changes) : part;
   };
