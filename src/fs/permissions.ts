@@ -17,7 +17,8 @@ export function isForeignOwner(uid: number): boolean {
   return user !== undefined && uid !== user && uid !== 0;
 }
 
-const NO_MODES_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+/** EINVAL: a container may not know an owner or a group. */
+const NO_MODES_CODES: ReadonlySet<string> = new Set(['EPERM', 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 let firstFolderWithoutModes: string | undefined;
 
 /** The first folder without modes that any step of this process noticed. The command warns of it once, at its end. */
@@ -38,7 +39,7 @@ export function giveToFolderOwner(path: string, folder = dirname(path)): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(folder);
   try {
-    if (uid !== 0) lchownSync(path, uid, gid);
+    if (uid !== 0 || gid !== process.getegid?.()) lchownSync(path, uid, gid);
   } catch (error) {
     if (!hasCode(error, NO_MODES_CODES)) throw error;
   }

@@ -28,13 +28,9 @@ import {
 
 const FORMAT_VERSION = 3;
 const STATE_TABLE = '_dfinery_state';
-/** The names of the tables and views that the program makes in every file. */
-const PROGRAM_NAMES: readonly string[] = [
-  EVENTS.name,
-  STATE_TABLE,
-  ...RECORD_TABLES.map(({ name }) => name),
-  ...Object.keys(EVENT_VIEWS),
-];
+/** The names of the tables that the program makes in every file, and of the views, too. */
+const PROGRAM_TABLES: readonly string[] = [EVENTS.name, STATE_TABLE, ...RECORD_TABLES.map(({ name }) => name)];
+const PROGRAM_NAMES: readonly string[] = [...PROGRAM_TABLES, ...Object.keys(EVENT_VIEWS)];
 
 /** Works on a file that was loaded, and on its state. Throws UserError for a file that was never loaded. */
 export async function withLoadedFile<T>(
@@ -152,8 +148,8 @@ export async function tablesOfFile(engine: Engine) {
 
 /** The names of the tables of a file that this program did not make. */
 export async function foreignTableNames(engine: Engine, state: PlaceState): Promise<string[]> {
-  const programNames = state.user_profiles ? [...PROGRAM_NAMES, USER_PROFILES.name] : PROGRAM_NAMES;
-  return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programNames.includes(name));
+  const programTables = state.user_profiles ? [...PROGRAM_TABLES, USER_PROFILES.name] : PROGRAM_TABLES;
+  return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programTables.includes(name));
 }
 
 /** Creates the tables of the state. Called inside the transaction of a commit. */

@@ -135,12 +135,15 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     expect(modeOf(join(place.place, '_dfinery'))).toBe('700');
   });
 
-  it.runIf(process.getuid?.() === 0)('made or purged by root belongs to the owner of its folder', async () => {
-    const folder = dirname(place.place);
-    chownSync(folder, 1234, 1235);
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }, { id: 'b' }])]]);
-    await place.purge(['m1']);
-    const made = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path));
-    expect(made.filter((path) => statSync(path).uid !== 1234 || statSync(path).gid !== 1235)).toEqual([]);
-  });
+  it.runIf(process.getuid?.() === 0).each([1234, 0])(
+    'made or purged by root belongs to owner %i and the group of its folder',
+    async (uid) => {
+      const folder = dirname(place.place);
+      chownSync(folder, uid, 1235);
+      await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }, { id: 'b' }])]]);
+      await place.purge(['m1']);
+      const made = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path));
+      expect(made.filter((path) => statSync(path).uid !== uid || statSync(path).gid !== 1235)).toEqual([]);
+    },
+  );
 });

@@ -157,7 +157,8 @@ describe('a purge of a DuckDB file with tables of others', () => {
   it('keeps them, with their indexes, and names them before', async () => {
     await place.loadProfiles(place.snapshot('df_unified_id\nu9\n'));
     await query(place.place, 'CREATE SCHEMA s; CREATE TABLE s.mine AS SELECT 1 AS x; CREATE INDEX i ON s.mine (x)');
-    expect(await preview()).toMatchObject({ people: { personCount: 1 }, foreignNames: ['s.mine'] });
+    await query(place.place, 'DROP VIEW event_items; CREATE TABLE event_items AS SELECT * FROM events');
+    expect(await preview()).toMatchObject({ people: { personCount: 1 }, foreignNames: ['event_items', 's.mine'] });
     expect((await place.keys()).length).toBe(2);
     await place.purge(['m1']);
     expect(await place.keys()).toEqual([`${D1} b`]);
