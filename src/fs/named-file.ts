@@ -8,12 +8,20 @@ import { diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 
+/** The kinds of files that replace files. An existing one is of the kind if it is empty, or begins so. */
+const KINDS = {
+  page: { name: 'a page of this program', beginning: /^<!doctype html>/ },
+  arrow: { name: 'an Arrow stream of this program', beginning: /^\xff{4}/ },
+  // `init` has asked whether it may replace it. A database is never meant.
+  configuration: { name: 'a configuration', beginning: /^(?!.{8}DUCK)/s },
+};
+
 /**
  * The path under which a file is replaced: for a link, the file that it leads to, if there is one. Undefined for a
  * device or a pipe, which is written as it is. Throws the system's error, also for a folder. An address, a link of
- * another user and a DuckDB database are configuration failures. The database may be the place that was loaded.
+ * another user and a file of another kind are configuration failures: it may be a list, a key or the place itself.
  */
-export function replaceablePath(path: string): string | undefined {
+export function replaceablePath(path: string, kind: keyof typeof KINDS): string | undefined {
   checkLocalPath(path);
   const link = lstatSync(path, { throwIfNoEntry: false });
   if (link?.isSymbolicLink() && isForeignOwner(link.uid)) {
@@ -21,8 +29,9 @@ export function replaceablePath(path: string): string | undefined {
   }
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return path;
-  if (stat.isFile() && isDuckDbFile(path)) {
-    throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
+  const { name, beginning } = KINDS[kind];
+  if (stat.isFile() && stat.size > 0 && !beginning.test(beginningOf(path))) {
+    throw configError(`${path} is there already, and is not ${name}: give another path, or remove it.`);
   }
   // Else only the rename at the very end would find it.
   if (stat.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
@@ -30,11 +39,14 @@ export function replaceablePath(path: string): string | undefined {
 }
 
 /** True for a file with the magic bytes of a DuckDB database, after its first checksum. */
-export function isDuckDbFile(path: string): boolean {
-  const bytes = Buffer.alloc(12);
+export const isDuckDbFile = (path: string): boolean => beginningOf(path).startsWith('DUCK', 8);
+
+/** The first bytes of a file, a character each. */
+function beginningOf(path: string): string {
+  const bytes = Buffer.alloc(16);
   const file = openSync(path, 'r');
   try {
-    return readSync(file, bytes, 0, bytes.length, 0) === bytes.length && bytes.toString('latin1', 8) === 'DUCK';
+    return bytes.toString('latin1', 0, readSync(file, bytes, 0, bytes.length, 0));
   } finally {
     closeSync(file);
   }
@@ -44,9 +56,15 @@ export function isDuckDbFile(path: string): boolean {
  * Writes a small file that a user has named; without `mode` others may read a new one. A reader sees the old text or
  * the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `subject`.
  */
-export async function writeNamedFile(path: string, text: string, subject: string, mode = 0o644): Promise<void> {
+export async function writeNamedFile(
+  path: string,
+  text: string,
+  subject: string,
+  kind: keyof typeof KINDS,
+  mode = 0o644,
+): Promise<void> {
   try {
-    const realPath = replaceablePath(path);
+    const realPath = replaceablePath(path, kind);
     if (realPath === undefined) return await writeFile(path, text);
     const { mode: newMode = mode } = statSync(realPath, { throwIfNoEntry: false }) ?? {};
     await replaceFile(realPath, text, { mode: newMode & PERMISSION_BITS });

@@ -34,7 +34,7 @@ export const command = defineCommand({
     const config = readConfiguration({}, context);
     const place = { target: duckdb, address: file, ...placeSettings(config, context) };
     const summary = await loadDemo(place, context);
-    await writeNamedFile(output, await makeReportPage(place, config), `the report ${output}`);
+    await writeNamedFile(output, await makeReportPage(place, config), `the report ${output}`, 'page');
     const lines = [
       ...wrappedLines(describeSummary(summary, place), columns),
       '',

@@ -32,7 +32,7 @@ export const command = defineCommand({
     const place = await askPlace(prompts, dirname(path));
     const erasure = await askErasure(prompts);
     const text = `${JSON.stringify({ ...service, ...place, ...erasure }, null, 2)}\n`;
-    await writeNamedFile(path, text, `the file ${path}`, PRIVATE_FILE_MODE);
+    await writeNamedFile(path, text, `the file ${path}`, 'configuration', PRIVATE_FILE_MODE);
     return { result: { v: 1, file: path }, lines: nextSteps(path, erasure !== undefined) };
   },
 });

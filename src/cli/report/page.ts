@@ -27,5 +27,5 @@ ${content}
 /** Writes a page to stdout if `output` is `-`, else to a file, which messages call `what`. */
 export async function writePage(page: string, output: string, what: string, terminal: Terminal, mode?: number) {
   if (output === '-') for (const line of page.trimEnd().split('\n')) terminal.print(line);
-  else await writeNamedFile(output, page, `${what} ${output}`, mode);
+  else await writeNamedFile(output, page, `${what} ${output}`, 'page', mode);
 }

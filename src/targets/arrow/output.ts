@@ -19,7 +19,7 @@ export async function withOutput(
   write: (output: Writable) => Promise<void>,
 ): Promise<void> {
   if (typeof pathOrStream !== 'string') return write(pathOrStream);
-  const file = replaceablePath(pathOrStream);
+  const file = replaceablePath(pathOrStream, 'arrow');
   if (file === undefined) {
     const output = createWriteStream(pathOrStream);
     // A pipe opens once somebody reads it.

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
@@ -18,7 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-const REPLACED = /events\.duckdb is a DuckDB database, which is not replaced: give another path, or remove it\.$/m;
+const REPLACED =
+  /events\.duckdb is there already, and is not a page of this program: give another path, or remove it\.$/m;
 it.each([
   ['the page of a report', () => ['report', 'duckdb', fixture.file, '--output', fixture.file], REPLACED],
   ['an Arrow stream', () => ['sync', 'arrow', fixture.file], /events\.duckdb is a place of duckdb: write sync duckdb /],
@@ -27,6 +28,21 @@ it.each([
   const { code, stderr } = await run(...args());
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
   expect(await run('verify', 'duckdb', fixture.file)).toMatchObject({ code: 0 });
+});
+
+it.each([
+  ['a page of this program', (path: string) => ['report', 'duckdb', fixture.file, '-o', path]],
+  ['an Arrow stream of this program', (path: string) => ['sync', 'arrow', path]],
+] as const)('%s replaces a file of its own kind or an empty one, and no other', async (kind, args) => {
+  const path = join(fixture.dir, 'requests.csv');
+  writeFileSync(path, 'id\nKR-1\n');
+  const message = expect.stringContaining(
+    `${path} is there already, and is not ${kind}: give another path, or remove it.`,
+  );
+  expect(await run(...args(path))).toMatchObject({ code: 2, stderr: message });
+  expect(readFileSync(path, 'utf8')).toBe('id\nKR-1\n');
+  writeFileSync(path, '');
+  for (let i = 0; i < 2; i++) expect(await run(...args(path))).toMatchObject({ code: 0 });
 });
 
 const inBucket = (name: string) => `s3://bucket/${name}`;

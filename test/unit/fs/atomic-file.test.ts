@@ -30,6 +30,7 @@ beforeEach(() => {
   path = join(dir, 'state.json');
 });
 
+const OLD_PAGE = '<!doctype html>old';
 const text = () => readFileSync(path, 'utf8');
 
 describe('replacing a file', () => {
@@ -46,48 +47,47 @@ describe('replacing a file', () => {
 
 describe('a small file that a user has named', () => {
   it('of a link replaces the file that it leads to, with its mode', async () => {
-    writeFileSync(path, 'old');
+    writeFileSync(path, OLD_PAGE);
     chmodSync(path, 0o640);
     const link = join(dir, 'link');
     symlinkSync(path, link);
-    await writeNamedFile(link, 'new', 'the page');
+    await writeNamedFile(link, 'new', 'the page', 'page');
     expect([lstatSync(link).isSymbolicLink(), text()]).toEqual([true, 'new']);
     expectMode(path, 0o640);
   });
 
   it.runIf(process.getuid?.() === 0)('is not the file to which another user planted a link', async () => {
-    writeFileSync(path, 'mine');
+    writeFileSync(path, OLD_PAGE);
     const link = join(dir, 'page.html');
     symlinkSync(path, link);
     lchownSync(link, 4_711, 4_711);
-    await expect(writeNamedFile(link, 'new', 'the page')).rejects.toThrow(
+    await expect(writeNamedFile(link, 'new', 'the page', 'page')).rejects.toThrow(
       /page\.html is a link that another user made/,
     );
-    expect(text()).toBe('mine');
+    expect(text()).toBe(OLD_PAGE);
   });
 
   it.runIf(HAS_MODES)('may be a device', async () => {
-    await writeNamedFile('/dev/null', 'new', 'the page');
+    await writeNamedFile('/dev/null', 'new', 'the page', 'page');
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 
   it('is no folder, no address and no database', async () => {
-    await expect(writeNamedFile(dir, 'new', 'the page')).rejects.toThrow(/The page .*EISDIR/);
-    await expect(writeNamedFile('s3://bucket/x', 'new', 'the page')).rejects.toThrow(/is an address/);
+    await expect(writeNamedFile(dir, 'new', 'the page', 'page')).rejects.toThrow(/The page .*EISDIR/);
+    await expect(writeNamedFile('s3://bucket/x', 'new', 'the page', 'page')).rejects.toThrow(/is an address/);
     writeFileSync(path, `${'\0'.repeat(8)}DUCK rest`);
-    await expect(writeNamedFile(path, 'new', 'the page')).rejects.toThrow(
-      /is a DuckDB database, which is not replaced/,
-    );
+    await expect(writeNamedFile(path, 'new', 'the page', 'page')).rejects.toThrow(/is not a page of this program/);
+    await expect(writeNamedFile(path, 'new', 'the file', 'configuration')).rejects.toThrow(/is not a configuration/);
   });
 
   it('keeps the old text where the disk has no room for the new one', async () => {
-    writeFileSync(path, 'old');
+    writeFileSync(path, OLD_PAGE);
     const full = () => {
       throw systemError('ENOSPC');
     };
-    const work = () => writeNamedFile(path, 'new', 'the page');
+    const work = () => writeNamedFile(path, 'new', 'the page', 'page');
     await expect(withCall(fs.promises, 'writeFile', full, work)).rejects.toMatchObject({ exitCode: 3 });
-    expect([text(), readdirSync(dir)]).toEqual(['old', ['state.json']]);
+    expect([text(), readdirSync(dir)]).toEqual([OLD_PAGE, ['state.json']]);
   });
 });
 
