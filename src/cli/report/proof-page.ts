@@ -76,7 +76,10 @@ function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Ht
           ? `${withSeparators(rows)} found ${formatMinute(at)}, removal not recorded`
           : `${withSeparators(rows)}, ${formatMinute(removed_at)}`,
       );
-    return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
+    const sinceTexts = id.unpurged
+      .filter((namedPlace) => namedPlace.place === place)
+      .map(({ since }) => `not purged since ${formatMinute(since)}`);
+    return html`<td>${[...new Set([...texts, ...sinceTexts])].join('; ') || '–'}</td>`;
   });
   const accessTexts = id.shown.map(({ at, rows }) => `; shown ${formatMinute(at)} (${formatCount(rows, 'row')})`);
   return html`<tr><td>${id.row}</td><td>${answerText(id, formatMinute)}${accessTexts.join('')}</td>${cells}</tr>`;

@@ -33,10 +33,14 @@ export function answerText(id: ProvedId, timeOf: (at: string) => string): string
 }
 
 /** What left one place, and what there may still hold the people, as sentences. */
-export function placeSentences({ place, rows, unfinished, unreached, new_list_at }: ProvedPlace): string {
+export function placeSentences(provedPlace: ProvedPlace): string {
+  const { place, rows, unfinished, left_out_since, unreached, new_list_at } = provedPlace;
   return [
     `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
     unfinished ? 'A purge there was not finished, and people may still be there: run the same command again.' : [],
+    left_out_since === null
+      ? []
+      : `The erasure of ${left_out_since} named it, later ones did not. It was not purged since, and people may still be there.`,
     unreached ? 'Something there could not be reached, and may hold the people: repair it, and purge again.' : [],
     new_list_at === null ? [] : `The suppression list was begun anew at ${new_list_at}: rows may have come back since.`,
   ]
@@ -92,7 +96,7 @@ export function proofLines(proof: Proof, isList: boolean): string[] {
 }
 
 function linesOfId(id: ProvedId): string[] {
-  const { state, answers, removals, shown } = id;
+  const { state, answers, removals, unpurged, shown } = id;
   return [
     ...answers.map(({ at, outcome, code }) =>
       outcome === 'done' ? `${at}  the service confirmed the deletion` : `${at}  the service rejected the ID (${code})`,
@@ -103,6 +107,7 @@ function linesOfId(id: ProvedId): string[] {
         return `${at}  ${place}: ${formatCount(rows, 'row')} found; no line says that they were removed`;
       return `${removed_at}  ${place}: ${rows === 0 ? 'no row was found by this ID' : `${formatCount(rows, 'row')} removed`}`;
     }),
+    ...unpurged.map(({ place, since }) => `${since}  ${place}: named in the erasure, and not purged since`),
     ...shown.map(({ at, rows, ways, places }) =>
       rows > 0
         ? `${at}  ${formatCount(rows, 'row')} of the person were shown (person)`

@@ -23,8 +23,10 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, lineNumber) =>
     history.add(line, lineNumber),
   );
-  const provedIds = ok ? listedIds.map(({ id, row }) => ({ id, row, idHistory: history.of(id) })) : [];
-  const histories = provedIds.map(({ idHistory }) => idHistory);
+  const provedIds = (ok ? listedIds : []).map(({ id, row }) => {
+    const idHistory = history.of(id);
+    return { id, row, idHistory, unpurged: unpurgedPlaces(idHistory, history.runs) };
+  });
   return {
     v: 1,
     kind: 'proof',
@@ -32,8 +34,8 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     service_id,
     other_addresses: [...history.otherAddresses],
     head,
-    summary: summaryOf(list.counts, history, histories),
-    ids: provedIds.map(({ id, row, idHistory: { state, undecidedRequest, answers, purges, shown } }) => ({
+    summary: summaryOf(list.counts, history, provedIds),
+    ids: provedIds.map(({ id, row, unpurged, idHistory: { state, undecidedRequest, answers, purges, shown } }) => ({
       /** HMAC of the id, as in the lines. */
       id: ledger.keys.ids.hashOf(id),
       row,
@@ -41,6 +43,7 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
       asked_at: undecidedRequest?.sentAt ?? null,
       answers,
       removals: purges.map(({ run: _, removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
+      unpurged,
       shown,
     })),
     problems,
@@ -49,17 +52,35 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
 
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
+/**
+ * The places that runs of an id named, and in which no purge of it was begun since. `since`: when the last run began that
+ * named the place. `left_out`: a later run purged the id in other places alone.
+ */
+function unpurgedPlaces({ runIds, purges }: IdHistory, runs: LedgerHistory['runs']) {
+  const runsWithPlaces = [...runIds]
+    .flatMap((runId) => runs.get(runId) ?? [])
+    .filter(({ places }) => places.length > 0);
+  const lastRunByPlace = new Map(runsWithPlaces.flatMap((run) => run.places.map((place) => [place, run] as const)));
+  return [...lastRunByPlace].flatMap(([place, run]) => {
+    const since = run.at;
+    if (purges.some((purge) => purge.place === place && (purge.removedAt ?? since) >= since)) return [];
+    return { place, since, left_out: run !== runsWithPlaces.at(-1) };
+  });
+}
+
 /** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
 function summaryOf(
   { received, refused }: ListCounts,
   { runs, lastPurgeByPlace, newListAtByPlace }: LedgerHistory,
-  histories: readonly IdHistory[],
+  provedIds: readonly { readonly idHistory: IdHistory; readonly unpurged: ReturnType<typeof unpurgedPlaces> }[],
 ) {
+  const histories = provedIds.map(({ idHistory }) => idHistory);
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
   const runIds = new Set(histories.flatMap((history) => [...history.runIds]));
   const runsOfIds = [...runs.values()].filter(({ run }) => runIds.has(run));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
   const purges = histories.flatMap((history) => history.purges);
+  const unpurged = provedIds.flatMap((provedId) => provedId.unpurged);
   const times = [
     ...histories.flatMap(({ answers }) => answers.map(({ at }) => at)),
     ...purges.map(({ at, removedAt }) => removedAt ?? at),
@@ -73,14 +94,18 @@ function summaryOf(
     until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
     requested_by: valuesOf('requested_by'),
     reasons: valuesOf('reason'),
-    places: [...new Set(purges.map(({ place }) => place))].map((place) => {
+    places: [...new Set([...purges, ...unpurged].map(({ place }) => place))].map((place) => {
       const purgesThere = purges.filter((purge) => purge.place === place);
+      const unpurgedThere = unpurged.filter((namedPlace) => namedPlace.place === place);
+      const leftOutTimes = unpurgedThere.flatMap(({ left_out, since }) => (left_out ? since : []));
       const newListAt = newListAtByPlace.get(place) ?? '';
       return {
         place,
         /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
         rows: purgesThere.reduce((sum, { rows, removedAt }) => sum + (removedAt === null ? 0 : rows), 0),
-        unfinished: purgesThere.some(({ removedAt }) => removedAt === null),
+        unfinished:
+          purgesThere.some(({ removedAt }) => removedAt === null) || unpurgedThere.some(({ left_out }) => !left_out),
+        left_out_since: leftOutTimes.sort().at(-1) ?? null,
         stays: lastPurgeByPlace.get(place)?.stays ?? [],
         unreached: lastPurgeByPlace.get(place)?.unreached ?? false,
         new_list_at: purgesThere.some(({ at }) => at < newListAt) ? newListAt : null,

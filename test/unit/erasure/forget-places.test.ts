@@ -170,6 +170,8 @@ describe('an erasure', () => {
     });
     expect(done, done.said).toMatchObject({ exit: 5, places: [{ rows_removed: 6 }, { rows_removed: null }] });
     expect(requestedIds()).toEqual([]);
+    const sentence = /lake: 0 rows found by ID and removed. A purge there was not finished/;
+    expect(await proofOf('m1')).toEqual([3, expect.stringMatching(sentence)]);
   });
 
   it('removes nothing from a place that was purged with more people on the list after the plan', async () => {

@@ -316,6 +316,104 @@ describe('a proof', () => {
     expect((await prove(['a'])).summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
   });
 
+  describe('of places that a run was to purge', () => {
+    const [X, Y] = ['duckdb /x', 'parquet /y'];
+
+    /** A run that is to purge `places`, and ends after `purgedPlaces`: killed, or refused there. */
+    async function purgeOver(places: string[], purgedPlaces: string[], requests = false): Promise<Ledger> {
+      const ledger = await open();
+      clock.pass(1_000);
+      await ledger.begin({ ids: requests ? 1 : 0, places, requests });
+      for (const place of purgedPlaces) {
+        await ledger.write({ ...purgeOf(ledger, 'a', 0), place });
+        await ledger.write({ kind: 'purged', place, rows: 0, listed: 1 });
+      }
+      return ledger;
+    }
+    const provedPlaces = async () => {
+      const proof = await prove(['a']);
+      const { places } = proof.summary;
+      return [
+        exitOfProof(proof),
+        places.map(({ place, unfinished, left_out_since }) => [place, unfinished, left_out_since !== null]),
+      ];
+    };
+
+    it.each([false, true])(
+      'names one that the last run did not come to, and ends with 3 (requests: %s)',
+      async (requests) => {
+        await purgeOver([X, Y], [X, Y], requests);
+        expect(await provedPlaces()).toEqual([
+          requests ? 3 : 0,
+          [
+            [X, false, false],
+            [Y, false, false],
+          ],
+        ]);
+        await purgeOver([X, Y], [X], requests);
+        // A request alone has no places, and changes nothing about them.
+        await request({ a: 'done' });
+        expect(await provedPlaces()).toEqual([
+          3,
+          [
+            [X, false, false],
+            [Y, true, false],
+          ],
+        ]);
+        const proof = await prove(['a']);
+        const text = proofLines(proof, false).join('\n');
+        expect(text).toContain(
+          'parquet /y: 0 rows found by ID and removed. A purge there was not finished, and people',
+        );
+        expect(text).toMatch(/ {2}\S+Z {2}parquet \/y: named in the erasure, and not purged since$/m);
+        const page = proofPage(proof, { now: 0, isList: false });
+        expect(page).toMatch(/parquet \/y: 0 rows .* not finished/);
+        expect(page).toMatch(/; not purged since 2026-/);
+        await purgeOver([Y, X], [Y, X]);
+        expect(await provedPlaces()).toEqual([
+          0,
+          [
+            [X, false, false],
+            [Y, false, false],
+          ],
+        ]);
+      },
+    );
+
+    it('names one that later runs left out, until one of them purges it', async () => {
+      await purgeOver([X, Y], [X]);
+      await purgeOver([X], [X]);
+      expect(await provedPlaces()).toEqual([
+        0,
+        [
+          [X, false, false],
+          [Y, false, true],
+        ],
+      ]);
+      const proof = await prove(['a']);
+      const sentence = /parquet \/y: .* The erasure of \S+Z named it, later ones did not\. It was not purged since/;
+      expect(proofLines(proof, false).join('\n')).toMatch(sentence);
+      expect(proofPage(proof, { now: 0, isList: false })).toMatch(sentence);
+      await purgeOver([Y], [Y]);
+      expect(await provedPlaces()).toEqual([
+        0,
+        [
+          [X, false, false],
+          [Y, false, false],
+        ],
+      ]);
+    });
+
+    it('names none of a run that was refused before it purged anything, or that showed a person', async () => {
+      await purgeOver([X], [X]);
+      await purgeOver([X, Y], []);
+      const ledger = await purgeOver([X, Y], []);
+      const id = ledger.keys.ids.hashOf('a');
+      await ledger.write({ kind: 'access', id, places: [X, Y], ways: ['the profiles of the service'], rows: 0 });
+      expect(await provedPlaces()).toEqual([0, [[X, false, false]]]);
+    });
+  });
+
   it('says that rows may have come back once a later purge began a new suppression list', async () => {
     await purge(2, {});
     clock.pass(1_000);
