@@ -11,9 +11,9 @@ import { MisreadFileError } from '../session/engine-errors.ts';
 import { queryOfDownloadInOrder, queryOfDownloads, type RowsQuery } from './rows-query.ts';
 
 /**
- * Stores the rows of a batch. The caller has begun a transaction. Downloads whose ids are the keys have one query,
- * since each statement takes blocks for every column. Each other download has a query of its own. Throws unless all
- * rows of the files are stored. `storeRows` stores the rows of a query, and returns their number.
+ * Stores the rows of a batch. The caller has begun a transaction. Downloads without duplicate ids share one query, since
+ * each statement takes blocks for every column. In each other download equal keys are numbered. Throws unless all rows
+ * of the files are stored. `storeRows` stores the rows of a query, and returns their number.
  */
 export async function storeTypedRows(
   engine: Engine,
@@ -34,25 +34,28 @@ export async function storeTypedRows(
   }
 }
 
-/** Temporary table: the rows of a download in their order, with their ids as keys. */
+/** Temporary table: the rows of a download. Its `_key` holds the text of the key and the number of the row. */
 const STAGE_TABLE = '_dfinery_stage';
 
 /** Stages the rows of a download in their order. The rows of an id get the keys `<id>`, `<id>#2`, `<id>#3` …. */
 async function stageNumbered(engine: Engine, query: RowsQuery): Promise<RowsQuery> {
   await engine.keepOrder();
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);
+  // A column of its own for the number, or the pseudo column `rowid`, may have the name of a column of the export.
+  await engine.run(`
+    CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS
+    SELECT * REPLACE ({'text': _key, 'row': row_number() OVER ()} AS _key) FROM (${query.sql})`);
   // Windows hold the keys of repeated ids alone, since those of whole rows take more memory.
   const sql = `
-    SELECT stage.* REPLACE (coalesce(numbered.key, stage._key) AS _key)
+    SELECT stage.* REPLACE (coalesce(numbered.key, stage._key.text) AS _key)
     FROM ${STAGE_TABLE} stage
     LEFT JOIN (
-      SELECT rowid AS stage_rowid, _key || '#' || row_number() OVER by_key AS key
+      SELECT _key.row AS row, _key.text || '#' || row_number() OVER by_text AS key
       FROM ${STAGE_TABLE}
-      WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
-      WINDOW by_key AS (PARTITION BY _key ORDER BY rowid)
-      QUALIFY row_number() OVER by_key > 1
-    ) numbered ON stage.rowid = numbered.stage_rowid
-    ORDER BY stage.rowid`;
+      WHERE _key.text IN (SELECT _key.text FROM ${STAGE_TABLE} GROUP BY _key.text HAVING count(*) > 1)
+      WINDOW by_text AS (PARTITION BY _key.text ORDER BY _key.row)
+      QUALIFY row_number() OVER by_text > 1
+    ) numbered ON stage._key.row = numbered.row
+    ORDER BY stage._key.row`;
   return { ...query, sql };
 }
 

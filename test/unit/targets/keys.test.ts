@@ -20,6 +20,21 @@ describe.each(TARGET_NAMES)('the key of a row in %s', (name) => {
     ]);
   });
 
+  it('is that of its own row if the export has a column RowID', async () => {
+    const rows = [
+      { id: 'a', RowID: 'x' },
+      { id: 'a', RowID: 'y' },
+      { id: 'b', RowID: 'y' },
+    ];
+    await place.load([[place.of(D1, rows)]]);
+    const stored = await place.read('SELECT _key, df_event_detail_log_id AS id, "RowID" AS x FROM events ORDER BY 1');
+    expect(stored).toEqual([
+      { _key: 'a', id: 'a', x: 'x' },
+      { _key: 'a#2', id: 'a', x: 'y' },
+      { _key: 'b', id: 'b', x: 'y' },
+    ]);
+  });
+
   it('distinguishes rows without an id that share an event over two neighbouring days', async () => {
     const [a, b] = [{ note: 'a' }, { note: 'b' }];
     const times = { df_server_datetime: `${D2} 00:00:00.000`, df_correction_datetime: `${D2} 00:00:00.000` };
