@@ -101,11 +101,15 @@ class Place:
         told = json.loads(program(self.environment, "verify", "delta", self.url, "--json"))
         return [found["message"] for found in told["differences"]]
 
-    def version(self) -> int:
+    def table(self):
         from _readers import options_of
         import deltalake
 
-        return deltalake.DeltaTable(f"{self.url}/events", storage_options=options_of(self.environment)).version()
+        return deltalake.DeltaTable(f"{self.url}/events", storage_options=options_of(self.environment))
+
+    def history(self):
+        operations = {commit["operation"] for commit in self.table().history()}
+        return [] if operations == {"WRITE"} else [f"the operations are {operations}"]
 
 
 def forget(place: Place, config: dict, person: str) -> None:
@@ -126,7 +130,8 @@ def suite(place: Place, config: dict, travel: dict) -> None:
     today = datetime.now(timezone.utc).date()
     day = [(today - timedelta(days=back)).isoformat() for back in range(9, 2, -1)]
     place.sync(day[0], day[2])
-    before, version = in_duckdb(place.file), place.version()
+    check(f"{place.label}, history", place.history())
+    before, version = in_duckdb(place.file), place.table().version()
     quick = {"deltalake": read_deltalake}
     place.compare("first load", readers=quick)
     place.sync(day[1], day[5])

@@ -57,6 +57,7 @@ describe('a Delta table on a disk', () => {
       `event_date=${D1}/part-ID.parquet`,
       `event_date=${D2}/part-ID.parquet`,
     ]);
+    expect(actions(0, 'commitInfo')).toEqual([expect.not.objectContaining({ readVersion: expect.anything() })]);
     const [{ schemaString, partitionColumns }] = actions(0, 'metaData');
     expect([String(schemaString).includes('a_b_c'), partitionColumns]).toEqual([true, ['event_date']]);
   });

@@ -41,7 +41,8 @@ export function commitActions(
     timestamp,
     operation: OPERATIONS[kind],
     operationParameters: { days: String(fileChanges.length) },
-    readVersion: snapshot.logVersion,
+    // Not every reader takes the −1 of a first commit.
+    ...(snapshot.logVersion >= 0 && { readVersion: snapshot.logVersion }),
     isBlindAppend: false,
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
