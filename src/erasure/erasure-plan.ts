@@ -7,7 +7,7 @@ import type { DestinationConfig } from '../config/destination.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
-import { IdList, type ListedId, refusedSentence } from './list/id-list.ts';
+import { IdList, type ListCounts, type ListedId, refusedSentences } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -81,7 +81,8 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
     hash: consentHash(options, purgePlan),
     warnings: [
       list.counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
-      refusedSentence(list.counts) ?? [],
+      // Else the failure of the plan says it.
+      hasUsableRow(list.counts) ? (refusedSentences(list.counts) ?? []) : [],
       list.warnings(),
       memorySentence(idsDoneBefore, ledger, options) ?? [],
       otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
@@ -151,14 +152,17 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
   ]);
 }
 
+/** False if there are rows and all are refused; a row that withdraws a request is usable. */
+const hasUsableRow = ({ ids, refused }: ListCounts): boolean =>
+  ids > 0 || Object.keys(refused).every((why) => why === 'withdrawn');
+
 /** The failure of an erasure that breaks a guard, or has no usable row: a field is probably wrong. */
 export function planFailure({ list, guardProblem }: ErasurePlan, settings: ErasureSettings): UserError | undefined {
   const { counts } = list;
-  const reasons = Object.keys(counts.refused).filter((why) => why !== 'withdrawn');
-  if (counts.ids === 0 && reasons.length > 0) {
-    const isTimeWrong = reasons.every((why) => why === 'requested_at');
+  if (!hasUsableRow(counts)) {
+    const isTimeWrong = Object.keys(counts.refused).every((why) => why === 'requested_at' || why === 'withdrawn');
     const field = isTimeWrong ? `field ${settings.requestedAtField}` : 'ID field';
-    return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ${field} the right one?`);
+    return configError(`Nothing was deleted. ${refusedSentences(counts)} Is the ${field} the right one?`);
   }
   return guardProblem === undefined
     ? undefined

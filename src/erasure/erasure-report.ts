@@ -75,7 +75,7 @@ export function reportLines(report: ErasureReport): string[] {
   // Null: the line is left out, as most zeros are. `--suppressed` has no list of IDs.
   const lines: (readonly [label: string, n: number | null])[] = [
     ['rows of the list', report.received || null],
-    ...rowsByReason(report.refused).map(([why, rows]) => [`  refused: ${why}`, rows] as const),
+    ...rowsByReason(report).map(({ reason, count }) => [`  refused: ${reason}`, count] as const),
     ['  repeated', report.duplicates || null],
     ['IDs', report.ids || null],
     ['  with a profile at the service', report.ids_with_profile],

@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import type { PeopleInPlace } from '../engine/people/people.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { type IdList, refusedSentence } from './list/id-list.ts';
+import { type IdList, refusedSentences } from './list/id-list.ts';
 import { findListedPeople, type SearchSettings } from './listed-people.ts';
 
 interface PersonOptions {
@@ -19,7 +19,7 @@ interface PersonOptions {
 export async function showPeople({ list, searchSettings, ledgerSettings, write }: PersonOptions) {
   const { places, runtime } = searchSettings;
   const listedIds = list.listedIds();
-  const refusal = refusedSentence(list.counts);
+  const refusal = refusedSentences(list.counts);
   if (refusal !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusal}`);
   const listedPeople = await findListedPeople(listedIds, searchSettings);
   const peopleInPlaces: PeopleInPlace[] = [];

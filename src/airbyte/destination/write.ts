@@ -67,7 +67,7 @@ export const write: Verb = async (context) => {
 function addToList(idList: IdList, data: JsonObject, line: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
-  if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw(id);
+  if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw({ row: line, id });
   return idList.add({ row: line, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
 }
 

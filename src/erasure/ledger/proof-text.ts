@@ -1,5 +1,5 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
-import { refusedSentence } from '../list/id-list.ts';
+import { refusedSentences } from '../list/id-list.ts';
 import { ID_STATES, standingAnswer } from './history.ts';
 import type { Proof } from './proof.ts';
 
@@ -52,7 +52,7 @@ export function placeSentences(provedPlace: ProvedPlace): string {
 export function countSentences({ summary, service_id, other_addresses }: Proof): string[] {
   const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
   const counts = states.map((state) => `${withSeparators(summary[state])} ${STATE_TEXTS[state]}`);
-  const refused = refusedSentence(summary);
+  const refused = refusedSentences(summary);
   return [
     `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`,
     otherAddressesSentence(service_id, other_addresses) ?? [],

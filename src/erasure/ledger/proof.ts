@@ -1,5 +1,5 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
-import { type IdList, type ListCounts, refusedSentence } from '../list/id-list.ts';
+import { type IdList, type ListCounts, refusedSentences } from '../list/id-list.ts';
 import { verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
@@ -13,7 +13,7 @@ import { ledgerPathIn, locateLedger } from './ledger-file.ts';
 export async function proveErasure(list: IdList, settings: LedgerSettings, expectedHead?: string) {
   const listedIds = list.listedIds();
   if (listedIds.length === 0)
-    throw configError(`Nothing is proved. ${refusedSentence(list.counts) ?? 'The list is empty.'}`);
+    throw configError(`Nothing is proved. ${refusedSentences(list.counts) ?? 'The list is empty.'}`);
   const { baseUrl: base_url, serviceId: service_id, ledgerDir, ledgerKey } = settings;
   if (ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
@@ -70,7 +70,7 @@ function unpurgedPlaces({ runIds, purges }: IdHistory, runs: LedgerHistory['runs
 
 /** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
 function summaryOf(
-  { received, refused }: ListCounts,
+  { received, refused, refused_rows }: ListCounts,
   { runs, lastPurgeByPlace, newListAtByPlace }: LedgerHistory,
   provedIds: readonly { readonly idHistory: IdHistory; readonly unpurged: ReturnType<typeof unpurgedPlaces> }[],
 ) {
@@ -88,6 +88,7 @@ function summaryOf(
   return {
     received,
     refused,
+    refused_rows,
     ids: histories.length,
     ...(Object.fromEntries(counts) as Record<(typeof ID_STATES)[number], number>),
     since: runsOfIds[0]?.at ?? null,

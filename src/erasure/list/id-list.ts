@@ -5,7 +5,7 @@ import { HOUR_MS } from '../../base/clock.ts';
 import { isDay } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { isBlank, isPlaceholder } from '../../base/placeholder.ts';
-import { formatCount } from '../../base/quantities.ts';
+import { formatCount, withSeparators } from '../../base/quantities.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people. */
 const REFUSALS = {
@@ -37,6 +37,8 @@ export interface ListRow {
 export interface ListCounts {
   readonly received: number;
   readonly refused: Readonly<Partial<Record<Refusal, number>>>;
+  /** The numbers of these rows; of each reason the first hundred. */
+  readonly refused_rows: Readonly<Partial<Record<Refusal, readonly number[]>>>;
   readonly duplicates: number;
   readonly ids: number;
 }
@@ -58,16 +60,21 @@ const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonl
 /** The whole list of an erasure, read before the first request: each id once, in the order of its rows. */
 export class IdList {
   readonly #ids = new Map<string, ListedId>();
-  readonly #counts = { received: 0, refused: {} as Partial<Record<Refusal, number>>, duplicates: 0 };
+  readonly #counts = {
+    received: 0,
+    refused: {} as Partial<Record<Refusal, number>>,
+    refused_rows: {} as Partial<Record<Refusal, number[]>>,
+    duplicates: 0,
+  };
 
   /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
   add({ row, id, requestedAt }: ListRow): string | undefined {
     this.#counts.received++;
-    if (typeof id !== 'string') return this.#refuse((id ?? null) === null ? 'missing' : 'not_text');
+    if (typeof id !== 'string') return this.#refuse(row, (id ?? null) === null ? 'missing' : 'not_text');
     const refusal = refusalOf(id);
-    if (refusal !== undefined) return this.#refuse(refusal);
+    if (refusal !== undefined) return this.#refuse(row, refusal);
     const instant = requestInstant(requestedAt);
-    if (instant === 'invalid') return this.#refuse('requested_at');
+    if (instant === 'invalid') return this.#refuse(row, 'requested_at');
     const listedId = this.#ids.get(id);
     if (listedId === undefined) {
       if (this.#ids.size === MAX_IDS) {
@@ -84,10 +91,10 @@ export class IdList {
   }
 
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
-  withdraw(id: unknown): undefined {
+  withdraw({ row, id }: ListRow): undefined {
     this.#counts.received++;
     if (typeof id === 'string') this.#ids.delete(id);
-    return this.#refuse('withdrawn');
+    return this.#refuse(row, 'withdrawn');
   }
 
   has(id: string): boolean {
@@ -116,9 +123,11 @@ export class IdList {
     return spellingWarnings(this.listedIds(), 'the ID', (id) => [id]);
   }
 
-  #refuse(why: Refusal): undefined {
-    const { refused } = this.#counts;
+  #refuse(row: number, why: Refusal): undefined {
+    const { refused, refused_rows: refusedRows } = this.#counts;
     refused[why] = (refused[why] ?? 0) + 1;
+    refusedRows[why] ??= [];
+    if (refusedRows[why].length < MAX_IN_RECORD) refusedRows[why].push(row);
   }
 }
 
@@ -130,29 +139,37 @@ export const spellingWarnings = (
 ): string[] =>
   ODD_SPELLINGS.flatMap(({ isOdd, fault }) => {
     const oddIds = listedIds.filter(({ id }) => textsOf(id).some(isOdd));
-    return oddIds.length === 0 ? [] : [`${rowsText(oddIds)}: ${subject} ${fault}. It is used as it is.`];
+    return oddIds.length === 0 ? [] : [`${rowsText(rowsOf(oddIds))}: ${subject} ${fault}. It is used as it is.`];
   });
 
-/** The reasons of refused rows, as texts for people, each with its number of rows. */
-export function rowsByReason(refused: ListCounts['refused']): (readonly [why: string, rows: number])[] {
+/** The reasons of refused rows, as texts for people, each with its number of rows and the first of them. */
+export function rowsByReason({ refused, refused_rows }: Pick<ListCounts, 'refused' | 'refused_rows'>) {
   const reasons = Object.keys(REFUSALS) as Refusal[];
-  return reasons.flatMap((why) => (refused[why] === undefined ? [] : [[REFUSALS[why], refused[why]] as const]));
+  return reasons.flatMap((why) => {
+    const count = refused[why];
+    return count === undefined ? [] : { reason: REFUSALS[why], count, rows: refused_rows[why] ?? [] };
+  });
 }
 
-/** The refused rows with their reasons as one sentence; undefined if there are none. */
-export function refusedSentence({ refused, received }: Pick<ListCounts, 'refused' | 'received'>): string | undefined {
-  const reasons = rowsByReason(refused);
+/** How many rows are refused, and by reason which, as sentences; undefined if there are none. */
+export function refusedSentences(
+  counts: Pick<ListCounts, 'refused' | 'refused_rows' | 'received'>,
+): string | undefined {
+  const reasons = rowsByReason(counts);
   if (reasons.length === 0) return undefined;
-  const total = reasons.reduce((sum, [, n]) => sum + n, 0);
-  const shownReasons = reasons.map(([reason, n]) => `${n}: ${reason}`);
-  return `Refused: ${total} of ${formatCount(received, 'row')} (${shownReasons.join('; ')}).`;
+  const total = reasons.reduce((sum, { count }) => sum + count, 0);
+  return [
+    `${withSeparators(total)} of ${formatCount(counts.received, 'row')} ${total === 1 ? 'is' : 'are'} refused.`,
+    ...reasons.map(({ reason, count, rows }) => `${rowsText(rows, count)}: ${reason}.`),
+  ].join(' ');
 }
 
-/** `Row 3`, `Rows 3, 7, 9`. */
-export function rowsText(ids: readonly Pick<ListedId, 'row'>[]): string {
-  const shownRows = ids.slice(0, MAX_IN_LINE).map(({ row }) => row);
-  const more = ids.length > MAX_IN_LINE ? ` and ${ids.length - MAX_IN_LINE} more` : '';
-  return `${ids.length === 1 ? 'Row' : 'Rows'} ${shownRows.join(', ')}${more}`;
+export const rowsOf = (ids: readonly ListedId[]): number[] => ids.map(({ row }) => row);
+
+/** `Row 3`, `Rows 3, 7, 9`; of `count` rows, of which these are the first. */
+export function rowsText(rows: readonly number[], count = rows.length): string {
+  const more = count > MAX_IN_LINE ? ` and ${withSeparators(count - MAX_IN_LINE)} more` : '';
+  return `${count === 1 ? 'Row' : 'Rows'} ${rows.slice(0, MAX_IN_LINE).join(', ')}${more}`;
 }
 
 function refusalOf(id: string): Refusal | undefined {

@@ -80,7 +80,7 @@ describe('a sync', () => {
     expect(statsOf(output)).toEqual([{ recordCount: 3, rejectedRecordCount: 2 }, NONE, NONE]);
     for (const text of [state(1), ofAll, behindOthers])
       expect(output.text.replaceAll(/,"destinationStats":\{[^}]*\}/g, '')).toContain(`${text}\n`);
-    expect(output.text).toContain('Refused: 1 of 5 rows (1: the ID is missing, empty or blank)');
+    expect(output.text).toContain('1 of 5 rows is refused. Row 5: the ID is missing, empty or blank.');
     expect(output.text + JSON.stringify(setup.folders.ledgerLines())).not.toContain(TOKEN);
   });
 

@@ -266,6 +266,12 @@ describe('a plan', () => {
     expect([exit, warnings]).toEqual([0, ['The list is empty: nobody is deleted.']]);
   });
 
+  it('of a list without a usable row says so once', async () => {
+    const { exit, warnings, error } = await planOf('--file', writeList('ids.txt', 'null\nnull\n'), ...only(DUCKDB));
+    expect([exit, warnings]).toEqual([2, []]);
+    expect(error).toMatch(/^Nothing was deleted\. 2 of 2 rows are refused\. Rows 1, 2: the ID is a placeholder/);
+  });
+
   it('counts each person with other IDs once, over all places', async () => {
     await load([...ROWS, event('m2', 2, { member: 'other' })], DUCKDB);
     await load([...ROWS, event('m1', 3, { member: 'another' })], LAKE);
@@ -329,8 +335,8 @@ describe('a plan', () => {
 
 describe('a proof', () => {
   it.each<[string, readonly string[], RegExp]>([
-    ['a placeholder', ['--proof', 'null'], /Nothing is proved. Refused: 1 of 1 row \(1: the ID is a placeholder/],
-    ['a blank', ['--proof', ' '], /Nothing is proved. Refused: 1 of 1 row \(1: the ID is missing/],
+    ['a placeholder', ['--proof', 'null'], /Nothing is proved. 1 of 1 row is refused. Row 1: the ID is a placeholder/],
+    ['a blank', ['--proof', ' '], /Nothing is proved. 1 of 1 row is refused. Row 1: the ID is missing/],
     ['a list without an ID', ['--proof-file', 'empty.txt'], /Nothing is proved. The list is empty\./],
   ])('is refused for %s, and writes no page', async (_, [option = '', value = ''], message) => {
     const page = at('proof.html');
@@ -345,11 +351,15 @@ describe('a proof', () => {
     const list = writeList('list.csv', 'id,n\nm1,1\nnull,2\n,3\n#REF!,4\n');
     const words = ['forget', '--proof-file', list, '--column', 'id'];
     const sentence =
-      /Refused: 3 of 4 rows \(1: the ID is missing.*; 2: the ID is a placeholder.*says nothing of them\./;
+      /3 of 4 rows are refused. Row 4: the ID is missing.* Rows 3, 5: the ID is a placeholder.*says nothing of them\./;
     const text = await run(...words);
     expect([text.code, text.result, text.said]).toEqual([0, expect.stringMatching(sentence), '']);
     const { result } = await run(...words, '--json');
-    expect(JSON.parse(result).summary).toMatchObject({ ids: 1, received: 4, refused: { missing: 1, placeholder: 2 } });
+    expect(JSON.parse(result).summary).toMatchObject({
+      ids: 1,
+      received: 4,
+      refused_rows: { missing: [4], placeholder: [3, 5] },
+    });
     await run(...words, '-o', at('proof.html'));
     expect(readFileSync(at('proof.html'), 'utf8')).toMatch(sentence);
   });

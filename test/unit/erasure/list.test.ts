@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { IdList, refusedSentence } from '../../../src/erasure/list/id-list.ts';
+import { IdList, refusedSentences } from '../../../src/erasure/list/id-list.ts';
 import { readList, readMapping } from '../../../src/erasure/list/list-file.ts';
 import { newFolder } from '../../support/new-folder.ts';
 
@@ -35,7 +35,16 @@ describe('a list of people', () => {
   ])('refuses %s in place of an ID, and counts it', (_, id, why) => {
     const list = listOf(id, 'a');
     expect(list.counts).toMatchObject({ received: 2, ids: 1, refused: { [why]: 1 } });
-    expect(refusedSentence(list.counts)).toMatch(/^Refused: 1 of 2 rows \(1: the ID/);
+    expect(refusedSentences(list.counts)).toMatch(/^1 of 2 rows is refused\. Row 1: the ID/);
+  });
+
+  it('names the first rows that it refuses, by reason', () => {
+    const list = listOf(...Array(103).fill('null'), 'a', '');
+    expect(refusedSentences(list.counts)).toBe(
+      '104 of 105 rows are refused. Row 105: the ID is missing, empty or blank. ' +
+        'Rows 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 93 more: the ID is a placeholder such as null, undefined, NaN or *.',
+    );
+    expect(list.counts.refused_rows).toMatchObject({ missing: [105], placeholder: { length: 100 } });
   });
 
   it('has each ID once, as it is written, with its first row and its latest time', () => {
@@ -69,11 +78,11 @@ describe('a list of people', () => {
 
   it('refuses a withdrawn request together with the rows before it, but not with those after it', () => {
     const list = listOf('a', 'b');
-    list.withdraw('a');
-    list.withdraw('b');
+    list.withdraw({ row: 3, id: 'a' });
+    list.withdraw({ row: 4, id: 'b' });
     list.add({ row: 5, id: 'b' });
     expect(list.listedIds().map(({ id }) => id)).toEqual(['b']);
-    expect(list.counts).toMatchObject({ received: 5, refused: { withdrawn: 2 } });
+    expect(list.counts).toMatchObject({ received: 5, refused: { withdrawn: 2 }, refused_rows: { withdrawn: [3, 4] } });
   });
 
   it('has a digest of its IDs and their times, in any order', () => {
