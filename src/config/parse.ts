@@ -4,7 +4,7 @@
 // `destination.ts` and `local.ts`, with what their schemas cannot say. `problems.ts` says what is wrong, and
 // `nearest.ts` finds the name that was probably meant.
 
-import { addressProblem, cleanBaseUrl } from '../base/address.ts';
+import { addressProblem, baseUrlProblem, cleanBaseUrl } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
@@ -98,7 +98,8 @@ function fieldValueOf(value: unknown, { airbyte_secret: isSecret, format }: KeyS
 
 /** What is wrong with an address to which something is sent. */
 function addressProblemOf(key: string, value: unknown, { format }: KeySchema): Problem | undefined {
-  const clause = format === 'uri' && typeof value === 'string' ? addressProblem(value) : undefined;
+  if (format !== 'uri' || typeof value !== 'string') return undefined;
+  const clause = key === 'base_url' ? baseUrlProblem(value) : addressProblem(value);
   return clause === undefined ? undefined : wrongValue(key, clause);
 }
 

@@ -1,17 +1,20 @@
-import { existsSync } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { addressProblem, credentialsError, hasCredentials } from '../../base/address.ts';
+import { baseUrlProblem, credentialsError, hasCredentials } from '../../base/address.ts';
 import { secretFrom } from '../../base/env.ts';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
+import { withDiskErrors } from '../../fs/disk-failure.ts';
+import { isAddress, realOrGivenPath } from '../../fs/local-path.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { CONFIG_FILE, EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
+import { CONFIG_FILE, EXPORT_KEYS, pathInFolder, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { checkedTarget, placeUsage } from '../places.ts';
 import { shellWord } from '../terminal/format.ts';
@@ -25,6 +28,9 @@ export const command = defineCommand({
     if (prompts === undefined) {
       throw configError('init asks questions, and there is no terminal here: write dfinery.json, or set variables.');
     }
+    // Else the answers would be lost after the last question.
+    const subject = `the file ${path}`;
+    await withDiskErrors({ subject, path }, access(dirname(realOrGivenPath(path)), constants.W_OK));
     if (existsSync(path) && !(await prompts.confirm(`${path} is there already. Replace the whole file?`))) {
       throw configError(`${path} stays as it is: name another file with --config.`);
     }
@@ -32,7 +38,7 @@ export const command = defineCommand({
     const place = await askPlace(prompts, dirname(path));
     const erasure = await askErasure(prompts);
     const text = `${JSON.stringify({ ...service, ...place, ...erasure }, null, 2)}\n`;
-    await writeNamedFile(path, text, `the file ${path}`, 'configuration', PRIVATE_FILE_MODE);
+    await writeNamedFile(path, text, subject, 'configuration', PRIVATE_FILE_MODE);
     return { result: { v: 1, file: path }, lines: nextSteps(path, erasure !== undefined) };
   },
 });
@@ -43,7 +49,7 @@ async function askService(prompts: Prompts, context: Context) {
   let service_id = context.env.DFINERY_SERVICE_ID || undefined;
   let token = secretFrom(context.env, 'DFINERY_EXPORT_TOKEN')?.text;
   for (;;) {
-    base_url = await prompts.text('Address of the Open API', base_url, addressProblem);
+    base_url = await prompts.text('Address of the Open API', base_url, baseUrlProblem);
     service_id = await prompts.text('Service ID', service_id);
     token ??= await prompts.secret('Export API token (not shown, not written to the file)');
     context.redactor.add(new Secret(token));
@@ -91,8 +97,11 @@ function placeProblem(answer: string, folder: string): string | undefined {
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return credentialsError('the address').message;
   try {
-    checkedTarget(target, place, TARGETS, { folder });
-    return undefined;
+    const { placeForms } = checkedTarget(target, place, TARGETS, { folder });
+    // A load makes the folder of a place, but not that of a file.
+    const placeFolder = dirname(pathInFolder(place, folder));
+    if (!placeForms.includes('FILE') || isAddress(place) || existsSync(placeFolder)) return undefined;
+    return `the folder ${placeFolder} does not exist, make it or give another`;
   } catch (error) {
     return messageOf(error);
   }

@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { configError } from '../../base/errors.ts';
+import { Stopped } from '../../base/process.ts';
 
 export interface Prompts {
   /** A line of text; asked again while `problem` finds something wrong with it. Empty is the `defaultAnswer`. */
@@ -27,7 +28,7 @@ export function terminalPrompts(
       return await new Promise((resolve, reject) => {
         const end = () => reject(configError('ended at a question; nothing was written.'));
         // Ctrl-D closes the input.
-        lines.once('SIGINT', end).once('close', end);
+        lines.once('SIGINT', () => reject(new Stopped('SIGINT'))).once('close', end);
         lines.question(isHidden ? '' : question, { signal }).then((answer) => resolve(answer.trim()), reject);
       });
     } finally {

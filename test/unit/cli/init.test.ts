@@ -114,6 +114,24 @@ describe('init', () => {
     expect(content()).toMatchObject({ target: 'delta', place: 'lake' });
   });
 
+  it('asks again for an address with /api/v1, and for a place in a folder that is not there', async () => {
+    const answers = {
+      Address: [`${fixture.sim.url}/api/v1`, fixture.sim.url],
+      Where: ['duckdb no/x.duckdb', 'delta s3://b/x'],
+    };
+    const { asked, prompts } = person({ ...service(), ...answers });
+    expect((await run(prompts)).code).toBe(0);
+    expect(asked.map((question) => question.split(' ')[0])).toEqual([
+      ...['Address', 'Address', 'Service', 'Export', 'Where', 'Where', 'Time', 'Will'],
+    ]);
+  });
+
+  it('asks nothing if the file cannot be written', async () => {
+    const { asked, prompts } = person(service());
+    const { code, stderr } = await runHere(['init', '--config', join(fixture.dir, 'no/x.json')], { prompts });
+    expect([code, stderr, asked]).toEqual([2, expect.stringContaining('its folder does not exist'), []]);
+  });
+
   it('replaces a file only if that is confirmed, and needs a terminal', async () => {
     writeFileSync(written(), '{"mine": true}');
     expect(await run(person(service()).prompts)).toMatchObject({ code: 2 });
@@ -163,11 +181,14 @@ describe('a question in a terminal', () => {
     expect(seen.text).not.toContain('canary');
   });
 
-  it('ends the command at Ctrl-C', async () => {
+  it.each([
+    ['Ctrl-C', '\u0003', 130, 'stopped by SIGINT'],
+    ['Ctrl-D', '\u0004', 2, 'nothing was written'],
+  ])('ends the command at %s', async (_, key, exit, message) => {
     const { prompts, input, until } = asking();
-    const left = prompts.confirm('Replace');
-    await until('Replace');
-    input.write('\u0003');
-    await expect(left).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('nothing was written') });
+    const left = run(prompts);
+    await until('Address');
+    input.write(key);
+    expect(await left).toMatchObject({ code: exit, stderr: expect.stringContaining(message) });
   });
 });
