@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises';
+import type { Day } from '../../../base/days.ts';
 import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
@@ -47,18 +48,24 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
   const { state, recordedFiles } = parseStateText(stateText, storage.fullPath(STATE_FILE));
-  const files: FolderFile[] = [];
-  const adoptedFiles: FileMetadata[] = [];
-  const damagedFiles: DamagedFolderFile[] = [];
-  for (const path of [...(await dayPathsIn(storage)), PROFILES_FILE]) {
-    const { file, adopted, damaged } = await compareFile(place, state, path, recordedFiles.get(path));
-    if (file !== undefined) files.push(file);
-    if (adopted !== undefined) adoptedFiles.push(adopted);
-    if (damaged !== undefined) damagedFiles.push(damaged);
+  const [profilesDay] = state.user_profiles?.receipts.keys() ?? [];
+  const possibleFiles: readonly PossibleFile[] = [
+    ...(await daysWithFolder(storage)).map((day) => ({ table: EVENTS.name, day, path: filePath(day, EVENTS.name) })),
+    { table: USER_PROFILES.name, day: profilesDay, path: PROFILES_FILE },
+  ];
+  const comparisons = [];
+  for (const possibleFile of possibleFiles) {
+    comparisons.push(await compareFile(place, state, possibleFile, recordedFiles.get(possibleFile.path)));
   }
+  const files = comparisons.flatMap(({ file }) => file ?? []);
+  const adoptedFiles = comparisons.flatMap(({ adopted }) => adopted ?? []);
+  const damagedFiles = comparisons.flatMap(({ damaged }) => damaged ?? []);
   const correction = correctedState(state, adoptedFiles, { files, damagedFiles }, engine.clock.now());
   return { ...correction, isLoaded: true, files, damagedFiles, stateText };
 }
+
+/** A file that may be there. The day is undefined for profiles of which the state has no table. */
+type PossibleFile = Pick<FolderFile, 'table' | 'path'> & { readonly day: Day | undefined };
 
 /**
  * What a file is beside its record. A file of the recorded size and time has the recorded hash. The first row counts
@@ -77,16 +84,13 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
 async function compareFile(
   { engine, storage }: FolderPlace,
   state: PlaceState,
-  path: string,
+  { table, day, path }: PossibleFile,
   recordedFile: RecordedFile | undefined,
 ): Promise<{ readonly file?: FolderFile; readonly adopted?: FileMetadata; readonly damaged?: DamagedFolderFile }> {
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   if (onDisk === undefined) return {};
-  const dayInPath = dayOfPath(path);
-  const table = dayInPath === undefined ? USER_PROFILES.name : EVENTS.name;
-  const [profilesReceipt] = state.user_profiles?.receipts.values() ?? [];
-  const storedReceipt = dayInPath === undefined ? profilesReceipt : state.events.receipts.get(dayInPath);
+  const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
   const hasSameSizeAndTime = recordedFile?.bytes === onDisk.bytes && recordedFile.modified === onDisk.modified;
   const sha256 = hasSameSizeAndTime ? recordedFile.sha256 : await hashFile(localPath);
   const hasSameHash = recordedFile?.sha256 === sha256;
@@ -103,17 +107,13 @@ async function compareFile(
     const file = { table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns };
     return { file, adopted: metadata };
   }
-  const day = dayInPath ?? storedReceipt?.day;
-  // Profiles of which the state has no table.
-  if (day === undefined) return {};
-  return { damaged: { table, day, path, recordedFile, tableState: state[table] } };
+  return day === undefined ? {} : { damaged: { table, day, path, recordedFile, tableState: state[table] } };
 }
 
-/** The paths of the files in the folders of days. */
-async function dayPathsIn(storage: DiskStorage): Promise<string[]> {
+/** The days that have a folder. */
+async function daysWithFolder(storage: DiskStorage): Promise<Day[]> {
   const names = (await readdir(storage.fullPath(EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
-  const paths = names.sort().map((name) => `${EVENTS.name}/${name}/${DATA_FILE}`);
-  return paths.filter((path) => dayOfPath(path) !== undefined);
+  return names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
 }
 
 /** What a file says of itself. */
