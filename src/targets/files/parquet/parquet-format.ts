@@ -10,7 +10,7 @@ import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
-import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
@@ -61,14 +61,15 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   },
 
   async findForeignFiles({ storage }, version) {
-    const foreignFilesIn = async ({ name }: Table) => {
+    const foreignFiles: { path: string; isSeenByReaders: boolean }[] = [];
+    for (const { name } of TABLES) {
       const isOwnTable = name === EVENTS.name || storedProfilesOf(version) !== undefined;
-      const paths = (await listAll(storage, name)).map(({ path }) => path);
-      const isOwnFile = (path: string) => isOwnTable && (dayOfPath(path) !== undefined || path === PROFILES_FILE);
-      const foreignPaths = paths.filter((path) => !isOwnFile(path));
-      return foreignPaths.map((path) => ({ path, isSeenByReaders: isOwnTable && path.endsWith('.parquet') }));
-    };
-    return (await Promise.all(TABLES.map(foreignFilesIn))).flat();
+      for (const { path } of await listAll(storage, name)) {
+        if (isOwnTable && (dayOfPath(path) !== undefined || path === PROFILES_FILE)) continue;
+        foreignFiles.push({ path, isSeenByReaders: isOwnTable && path.endsWith('.parquet') });
+      }
+    }
+    return foreignFiles;
   },
 };
 
