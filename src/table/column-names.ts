@@ -27,7 +27,7 @@ export const foldName = (name: string): string => name.toLowerCase();
 export function columnsToAdd(
   storedColumns: readonly StoredColumn[],
   dayColumns: ReadonlyMap<string, HeaderColumn>,
-  { pinnedTypes, columnName = (source) => source }: ColumnSettings,
+  { pinnedTypes, columnNameOf = (source) => source }: ColumnSettings,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));
   // The other name means the event name, which every place has, or a column that only a header can add.
@@ -36,7 +36,7 @@ export function columnsToAdd(
   const addedColumns = [...dayColumns.values(), ...pinnedOnlyColumns].filter(({ key }) => !storedKeys.has(key));
   const names = assignNames(
     [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
-    addedColumns.map(({ source }) => columnName(source)),
+    addedColumns.map(({ source }) => columnNameOf(source)),
   );
   const usedItemNames = foldNames([...RESERVED_ITEM_NAMES, ...storedColumns.flatMap(({ itemName }) => itemName ?? [])]);
   return addedColumns.map(({ source, occurrence, group }, i) => {

@@ -67,12 +67,13 @@ export function planColumns(
 ): ColumnPlan {
   let columns = columnsBefore.map(beforeBatch);
   const changes: PlannedChange[] = [];
-  for (const [index, download] of downloads.entries()) {
+  // Days only append columns, so that the index of a column stays. The first day of a table adds all of them.
+  let fromTypes = isFirstBatch ? [] : columns.map(({ type }) => type);
+  for (const download of downloads) {
     const scannedDay = scannedDayOf(download);
-    // The first day of a table adds all of its columns. Later days only append columns, so that indexes stay.
-    const fromTypes = isFirstBatch && index === 0 ? [] : columns.map(({ type }) => type);
     columns = columnsAfterDay(columns, scannedDay, settings);
     changes.push(...columns.flatMap((column, i) => changeOf(fromTypes[i] ?? null, column, scannedDay, settings) ?? []));
+    fromTypes = columns.map(({ type }) => type);
   }
   return { columns, changes };
 }

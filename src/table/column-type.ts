@@ -18,7 +18,7 @@ export interface ColumnSettings {
   /** Types of a pinned schema, by source name. */
   readonly pinnedTypes?: ReadonlyMap<string, ColumnType> | undefined;
   /** Derives the name of a column from that in the export, before equal names are numbered; absent: the same. */
-  readonly columnName?: ((source: string) => string) | undefined;
+  readonly columnNameOf?: ((source: string) => string) | undefined;
 }
 
 /** The settings for a table. A snapshot keeps the types of its initial columns, its ids, and has no pinned schema. */
@@ -53,26 +53,28 @@ export function typeAfterDay(
   tableColumns: readonly StoredColumn[],
   { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnSettings,
 ): TypeAfterDay {
-  const { source, occurrence, group, type, forms: storedForms } = column;
+  const { source, occurrence, group, type: storedType, forms: storedForms } = column;
   const zone = zoneOf(timezone);
   // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
   const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
   const isOfService = group !== 'custom' && group !== 'custom_item';
-  const holdsStored = (wider: ColumnType) => type === null || canWiden(type, wider, storedForms, zone);
-  const isDeclared = isOfService && declaredType !== undefined && holdsStored(declaredType);
   const isFrozen = schemaMode === 'freeze';
-  const fixedType = configuredType ?? (isDeclared ? declaredType : isOfService || isFrozen ? type : null);
+  const canHoldStored = (type: ColumnType) => storedType === null || canWiden(storedType, type, storedForms, zone);
+  const usableDeclaredType =
+    isOfService && declaredType !== undefined && canHoldStored(declaredType) ? declaredType : undefined;
+  const keptType = isOfService || isFrozen ? storedType : null;
+  const fixedType = configuredType ?? usableDeclaredType ?? keptType;
   const isInferred = fixedType === null;
 
-  if (type === null && pinnedType === undefined) {
+  if (storedType === null && pinnedType === undefined) {
     const mayBeAdded = !isFrozen || configuredType !== undefined;
     const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
     if (!mayBeAdded || !hasValue) return { type: null, isInferred };
   }
   const forms = storedForms | newForms;
-  const inferredType = type === null ? (narrowestType(forms, zone) ?? null) : widenedType(type, forms, zone);
+  const inferredType = storedType ? widenedType(storedType, forms, zone) : (narrowestType(forms, zone) ?? null);
   return { type: fixedType ?? inferredType, isInferred };
 }
 

@@ -76,10 +76,10 @@ export function finishBatch(
   batch: PlannedBatch,
   storedBatch: StoredBatch,
   changedAt: string,
-): { readonly state: TableState; readonly commit: CommitResult } {
+): { readonly tableAfter: TableState; readonly commit: CommitResult } {
   const { tableBefore, changes, downloads, unchangedDownloads } = batch;
-  const state = tableAfter(batch, storedBatch, changedAt);
-  const { receipts } = state;
+  const tableAfter = tableAfterBatch(batch, storedBatch, changedAt);
+  const { receipts } = tableAfter;
   const daysWritten = downloads.map(({ receipt }) => receipt.day);
   const commit = {
     daysWritten,
@@ -93,21 +93,21 @@ export function finishBatch(
     }),
     rescuedCells: storedBatch.rescuedCells,
   };
-  return { state, commit };
+  return { tableAfter, commit };
 }
 
 /** The table after a batch whose rows are stored. `changedAt`: by `nextChangedAt`. */
-export function tableAfter(batch: PlannedBatch, storedRows: StoredRows, changedAt: string): TableState {
+export function tableAfterBatch(batch: PlannedBatch, storedRows: StoredRows, changedAt: string): TableState {
   const { table, tableBefore, columns, changes, commitInfo } = batch;
   const { timezone } = tableBefore;
   // A snapshot replaces all that was there.
-  const keptState = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
-  const receipts = receiptsAfter(keptState.receipts, batch, storedRows, changedAt);
+  const keptTable = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
+  const receipts = receiptsAfter(keptTable.receipts, batch, storedRows, changedAt);
   return {
     timezone,
     columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
     receipts,
-    exportState: stateAfter(keptState.exportState, receipts, commitInfo),
+    exportState: stateAfter(keptTable.exportState, receipts, commitInfo),
     changes: changesAfter(tableBefore.changes, changes, changedAt),
   };
 }

@@ -34,7 +34,7 @@ export const typedColumns = <C extends StoredColumn>(columns: readonly C[]): Typ
 export const findColumn = <C extends StoredColumn>(columns: readonly C[], source: string): C | undefined =>
   columns.find((column) => column.source === source && column.occurrence === 1);
 
-/** The name of a column's cells in `_rescued`: its source name, unless the header has that name twice. */
+/** The name of a column's cells in `_rescued`: that in the export, or for a repeated name that in the table. */
 export const rescueKey = ({ occurrence, source, name }: StoredColumn): string => (occurrence === 1 ? source : name);
 
 /** A column before its first cell. */

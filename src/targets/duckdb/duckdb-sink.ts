@@ -102,8 +102,8 @@ class DuckDbSink implements Sink {
       return await engine.transaction(async () => {
         await prepareTable(engine, stateBefore, plan);
         const storedBatch = await storeBatch(engine, plan);
-        const { state: tableState, commit } = finishBatch(plan, storedBatch, changedAt);
-        const state = withTable(stateBefore, table, tableState);
+        const { tableAfter, commit } = finishBatch(plan, storedBatch, changedAt);
+        const state = withTable(stateBefore, table, tableAfter);
         await writeState(engine, state);
         return { state, commit };
       });

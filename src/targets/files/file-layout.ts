@@ -17,7 +17,7 @@ export interface FileLayout {
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: TableName): string;
   /** Derives the name of a column from that in the export. */
-  columnName(source: string): string;
+  columnNameOf(source: string): string;
   loadedAtType(timezone: string | null): DuckDbType;
 }
 

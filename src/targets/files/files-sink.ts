@@ -90,13 +90,13 @@ class FilesSink implements Sink {
     const plan = await planBatch(tableBefore, batch, {
       table,
       commitInfo,
-      columnSettings: { ...columnSettings, columnName: place.format.layout.columnName },
+      columnSettings: { ...columnSettings, columnNameOf: place.format.layout.columnNameOf },
       logger,
       countRows: (days) => countRowsInFiles(place, version, days),
     });
     if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columnChanges: [] } };
     const written = await place.engine.transaction(() => writeBatch(place, version, plan));
-    const { fileChanges, state: tableAfter, commit } = written;
+    const { fileChanges, tableAfter, commit } = written;
     const change: PlaceChange = { kind: 'load', state: withTable(state, table, tableAfter), fileChanges };
     return { change, result: { commit, columnChanges: plan.changes } };
   }

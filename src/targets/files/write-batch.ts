@@ -9,7 +9,7 @@ import { keptRowsOf, storeTypedRows } from '../../engine/rows/typed-rows.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
-import { finishBatch, type StoredBatch, tableAfter } from '../../table/commit.ts';
+import { finishBatch, type StoredBatch, tableAfterBatch } from '../../table/commit.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt, type StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
@@ -75,7 +75,7 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
   // A killed run may leave a file of profiles whose table is not stored: the file brings it. No row of it is left out.
   const storedRows = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
-  const profilesState = table.isSnapshot ? tableAfter(plan, storedRows, changedAt) : undefined;
+  const profilesState = table.isSnapshot ? tableAfterBatch(plan, storedRows, changedAt) : undefined;
   let file: NewFile | undefined;
   await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
     const isInFile = ({ name, group }: StoredColumn) =>

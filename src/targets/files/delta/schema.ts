@@ -11,7 +11,7 @@ export const DELTA_LAYOUT: FileLayout = {
   hasAllColumns: false,
   newPath: (day, table) => `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`,
   // Before equal names are numbered.
-  columnName: (source) => source.replaceAll(REFUSED_CHARACTERS, '_'),
+  columnNameOf: (source) => source.replaceAll(REFUSED_CHARACTERS, '_'),
   // Not every reader knows a timestamp without a zone. So a table whose datetimes are instants has none.
   loadedAtType: (timezone) => (timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ'),
 };

@@ -36,7 +36,7 @@ export function dayOfPath(path: string): Day | undefined {
 export const FOLDER_LAYOUT: FileLayout = {
   hasAllColumns: true,
   newPath: filePath,
-  columnName: (source) => source,
+  columnNameOf: (source) => source,
   loadedAtType: () => 'TIMESTAMP',
 };
 
