@@ -12,6 +12,7 @@ import {
   settingOf,
 } from '../cells/csv/header.ts';
 import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
+import { LIST_EMPTY, NULL_TEXT } from '../cells/types/forms.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
@@ -56,6 +57,10 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   return joinColumns(header, scans, config);
 }
 
+/** The type of a column by its cells. Later ones do not widen it: lists without values are taken for lists of texts. */
+export const discoveredType = ({ declaredType, forms, type = 'string' }: ColumnScan): ColumnType =>
+  declaredType === undefined && (forms & ~NULL_TEXT) === LIST_EMPTY ? 'string[]' : type;
+
 /** The columns of a header, of a sample, and those of the service that the configuration keeps, each once. */
 function joinColumns(
   header: readonly string[],
@@ -63,7 +68,7 @@ function joinColumns(
   config: SourceConfig,
 ): DiscoveredColumn[] {
   const edits = editsOf(config);
-  const scannedTypes = new Map(scans.map(({ key, type }) => [key, type]));
+  const scannedTypes = new Map(scans.map((scan) => [scan.key, discoveredType(scan)]));
   const keptColumns = [...KNOWN_COLUMNS.values()].filter(({ name, required }) => required || keepsColumn(name, config));
   const keptNames = keptColumns.map(({ name }) => name).filter((name) => name !== EVENT_NAME_ALTERNATIVE);
   const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(keptNames)];

@@ -4,7 +4,7 @@ import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.t
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import { type DiscoveredColumn, discoverColumns } from '../../extract/discover-columns.ts';
+import { type DiscoveredColumn, discoverColumns, discoveredType } from '../../extract/discover-columns.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { openExportClient } from '../../service/export/client.ts';
@@ -55,10 +55,10 @@ async function discoverProfileColumns(
       downloadProfiles(ALL_PROPERTIES, { ...deps, signal: timedSignal, openOutput: () => ({ write() {} }) }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
-    const columns = download.scan.columns.map(({ headerName: source, type = 'string' }) => ({
-      source,
-      type: columnTypes.get(nfc(source)) ?? type,
-    }));
+    const columns = download.scan.columns.map((scan) => {
+      const source = scan.headerName;
+      return { source, type: columnTypes.get(nfc(source)) ?? discoveredType(scan) };
+    });
     return [...idColumns, ...columns.filter(({ source }) => !ID_NAMES.includes(source))];
   } catch (error) {
     signal.throwIfAborted();

@@ -32,10 +32,12 @@ export function planStream(
 }
 
 function requireEventStream({ descriptor, syncMode }: ConfiguredStream): StreamName {
+  const { namespace } = descriptor;
   const name = EVENT_STREAMS.find((stream) => stream === descriptor.name);
-  if (name === undefined || descriptor.namespace !== undefined) {
+  if (name === undefined || namespace !== undefined) {
+    const where = namespace === undefined ? 'here' : `in the namespace ${JSON.stringify(namespace)}`;
     throw configError(
-      `The configured stream ${JSON.stringify(descriptor.name)} does not exist here; ` +
+      `The configured stream ${JSON.stringify(descriptor.name)} does not exist ${where}; ` +
         `there are ${EVENT_STREAMS.join(', ')}: refresh the source's schema.`,
     );
   }
@@ -100,8 +102,10 @@ function planFromStart(name: StreamName, error: OtherFiltersError, input: PlanIn
       { cause: error },
     );
   }
-  const message = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
   const plan = planRun(input);
+  const message =
+    `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again. ` +
+    `The destination keeps its rows of days before ${plan.start}, and its rows without an id: clear the stream's data if it should not.`;
   return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
 }
 

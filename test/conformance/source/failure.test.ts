@@ -132,6 +132,16 @@ describe('a read that fails', () => {
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
+  it('names the namespace of a stream that it does not have', async () => {
+    fixture = await SourceFixture.start();
+    const { streams } = (await fixture.catalog({}, ['events'])) as { streams: { stream: Json }[] };
+    const [{ stream }] = streams;
+    const output = await fixture.read({ streams: [{ ...streams[0], stream: { ...stream, namespace: 'shop' } }] });
+    expect(output.errors()[0].message).toContain(
+      'The configured stream "events" does not exist in the namespace "shop"; there',
+    );
+  });
+
   it.each<[string, Json]>([
     ['no column', {}],
     ['only a column that a row may leave empty', { properties: { mine: { type: ['string', 'null'] } } }],

@@ -41,6 +41,18 @@ it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be 
   await fixture.close();
 });
 
+it('takes a list column without values for lists of texts, since nothing widens it later', async () => {
+  const fault: FaultRule = () => ({
+    kind: 'body',
+    change: (csv) => csv.replace(/^.+$/gm, (line, at) => `${line},${at === 0 ? 'tags' : '[]'}`),
+  });
+  const rows = steadyRows('2026-01-15', '2026-01-20', 4);
+  const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows, fault });
+  const columns = await discoverColumns(configOf(), fixture.deps());
+  expect(columns).toContainEqual({ source: 'tags', group: 'custom', type: 'string[]' });
+  await fixture.close();
+});
+
 it('gives the event name the type that column_types gives event_name, as a place does', async () => {
   const rows = steadyRows('2026-01-15', '2026-01-20', 4);
   const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows });
