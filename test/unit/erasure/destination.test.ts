@@ -158,11 +158,13 @@ describe('a sync', () => {
     ]);
   });
 
-  it('counts in the state of a stream the rows of that stream alone', async () => {
-    const catalog = { streams: [people(), people({}, { name: 'others' })].flatMap(({ streams }) => streams) };
-    const rows = [record('a'), record('b', {}, 'others'), record('c', {}, 'others'), state(1)];
+  it('counts in the state of a stream the rows of that stream alone, not those of its name in another namespace', async () => {
+    const catalog = { streams: [people(), people({}, { namespace: 'shop' })].flatMap(({ streams }) => streams) };
+    const inShop = (message: string) => message.replace('"people"', '"people","namespace":"shop"');
+    const rows = [record('a'), inShop(record('b')), inShop(record('c')), state(1), inShop(state(2))];
     const output = await setup.write(rows, {}, catalog);
-    expect([output.code, statsOf(output)]).toEqual([0, [{ recordCount: 1, rejectedRecordCount: 0 }]]);
+    const counts = [1, 2].map((recordCount) => ({ recordCount, rejectedRecordCount: 0 }));
+    expect([output.code, statsOf(output)]).toEqual([0, counts]);
   });
 
   it('without rows, as one that clears the connection, echoes the states also of streams that it cannot take', async () => {
@@ -176,7 +178,7 @@ describe('a sync', () => {
     expect(withRow.errors()[0].message).toContain('the sync mode "overwrite" has no meaning');
   });
 
-  it.each(['nonsense', record('a', {}, 'strangers')])(
+  it.each(['nonsense', '{"type":"STATE","state":{}}', record('a', {}, 'strangers')])(
     'is given up before any deletion for the line %s',
     async (line) => {
       const output = await setup.write([record('x'), line, state(1)]);

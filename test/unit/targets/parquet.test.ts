@@ -77,6 +77,14 @@ describe('a Parquet folder', () => {
     expect((await place.verify()).differences).toEqual([]);
   });
 
+  it('has its own days below a folder that is called like another day', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
+    const folder = join(place.dir, `event_date=${D3}`);
+    renameSync(join(place.place, '..'), folder);
+    const moved = await place.target.maintenance(place.options({ address: join(folder, 'lake') }));
+    expect((await moved.verify()).differences).toEqual([]);
+  });
+
   it('loses what a killed run left of its state', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     writeFileSync(join(place.place, '._dfinery.json.0123456789ab.tmp'), '{');
