@@ -1,4 +1,4 @@
-import { formatCount, withSeparators } from '../../base/quantities.ts';
+import { formatCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
 import { answerText, countSentences, placeSentences } from '../../erasure/ledger/proof-text.ts';
@@ -12,6 +12,7 @@ const PROOF_STYLE = new Html(`
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem; max-width: 50rem; background: #fff; color: #111; font: 14px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.45rem; margin: 0 0 .25rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .4rem; break-after: avoid; }
+h2 + p { break-after: avoid; } code { font: inherit; white-space: nowrap; }
 p, li { margin: .2rem 0; } ul { margin: 0; padding-left: 1.2rem; }
 dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; margin: 1rem 0; }
 dt { color: #444; } dd { margin: 0; overflow-wrap: anywhere; }
@@ -34,9 +35,10 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by: officers, reasons, since, until } = summary;
   const dayOf = (at: string) => at.slice(0, 10);
+  const wasShown = ids.some(({ shown }) => shown.length > 0);
   const sentences = [...countSentences(proof), ...summary.places.map(placeSentences)];
   const content = html`<h1>Proof of erasure</h1>
-<p>What the erasure ledger says of ${formatCount(ids.length, 'person', 'people')}. This page names nobody.</p>
+<p>What the erasure ledger says of ${formatCount(ids.length, 'ID')}. This page names nobody.</p>
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
 <dt>Page made</dt><dd>${formatMinute(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
@@ -59,38 +61,39 @@ ${whatStays(proof).map((sentence) => html`<li>${sentence}</li>`)}
 <p>${isList ? 'Keep the list apart from this page: its row numbers connect the two.' : 'It was given when this page was made.'}
 All times are UTC. A place has the number of rows that left it, and by when.</p>
 <table>
-<thead><tr><th scope="col">Row</th><th scope="col">The service</th>${summary.places.map(({ place }) => html`<th scope="col">${place}</th>`)}</tr></thead>
-<tbody>${ids.map((id) => rowOf(id, summary.places))}</tbody>
+<thead><tr><th scope="col">Row</th><th scope="col">The service</th>${summary.places.map(({ place }) => html`<th scope="col">${place}</th>`)}${wasShown ? html`<th scope="col">Shown here</th>` : ''}</tr></thead>
+<tbody>${ids.map((id) => rowOf(id, summary.places, wasShown))}</tbody>
 </table>`;
   return pageOf(`Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}`, PROOF_STYLE, content);
 }
 
 const NOT_RECORDED = 'not in the ledger';
 
-function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Html {
+function rowOf(id: Proof['ids'][number], places: Proof['summary']['places'], wasShown: boolean): Html {
   const cells = places.map(({ place }) => {
     const texts = id.removals
       .filter((removal) => removal.place === place && (removal.rows > 0 || removal.removed_at !== null))
       .map(({ rows, at, removed_at }) =>
         removed_at === null
-          ? `${withSeparators(rows)} found ${formatMinute(at)}, removal not recorded`
-          : `${withSeparators(rows)}, ${formatMinute(removed_at)}`,
+          ? `${formatCount(rows, 'row')} found ${formatMinute(at)}, removal not recorded`
+          : `${formatCount(rows, 'row')} by ${formatMinute(removed_at)}`,
       );
     const sinceTexts = id.unpurged
       .filter((namedPlace) => namedPlace.place === place)
       .map(({ since }) => `not purged since ${formatMinute(since)}`);
     return html`<td>${[...new Set([...texts, ...sinceTexts])].join('; ') || '–'}</td>`;
   });
-  const accessTexts = id.shown.map(({ at, rows }) => `; shown ${formatMinute(at)} (${formatCount(rows, 'row')})`);
-  return html`<tr><td>${id.row}</td><td>${answerText(id, formatMinute)}${accessTexts.join('')}</td>${cells}</tr>`;
+  const accessTexts = id.shown.map(({ at, rows }) => `${formatCount(rows, 'row')}, ${formatMinute(at)}`);
+  const access = wasShown ? html`<td>${accessTexts.join('; ') || '–'}</td>` : '';
+  return html`<tr><td>${id.row}</td><td>${answerText(id, formatMinute)}</td>${cells}${access}</tr>`;
 }
 
-const whatStays = ({ summary }: Proof): string[] => [
+const whatStays = ({ summary }: Proof): (string | Html)[] => [
   ...summary.places.flatMap(({ place, stays }) =>
     stays.length === 0 ? [] : [`In ${place}, made by others: ${stays.join(', ')}.`],
   ),
   'Other files of a place, beside the folders of its tables. They were not searched.',
-  'Copies, exports and backups that somebody made of a place. After a restore, "forget --suppressed" removes the people again.',
+  html`Copies, exports and backups that somebody made of a place. After a restore, <code>forget --suppressed</code> removes the people again.`,
   'Rows of before a login that nothing connects with the person.',
   'What the service itself keeps: this page says only what it answered.',
 ];

@@ -65,6 +65,6 @@ ${SERIES_RULES}
   .months { gap: .75rem; } }
 details summary { cursor: pointer; color: var(--quiet); }
 @media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, table.month, tr { break-inside: avoid; }
-  .scroll { overflow: visible; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }
+  .scroll { overflow: visible; } details::details-content { content-visibility: visible; block-size: auto; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 `);

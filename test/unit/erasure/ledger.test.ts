@@ -452,6 +452,8 @@ describe('a proof', () => {
     const ledger = await request({ 'marked-a': 'done' }, { requestedBy: 'officer <Kim>', reason: 'ticket 7' });
     await ledger.write(purgeOf(ledger, 'marked-a', 3));
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1, stays: ['dbt'] });
+    const places = ['duckdb /x'];
+    await ledger.write({ kind: 'access', id: ledger.keys.ids.hashOf('marked-a'), places, ways: ['profiles'], rows: 5 });
     const proof = await prove(['marked-a']);
     const page = proofPage(proof, { now: Date.UTC(2026, 10, 28), isList: true });
     expect(page).not.toMatch(/marked|<script|https:\/\/(?!host)/);
@@ -461,7 +463,10 @@ describe('a proof', () => {
       'officer &#60;Kim&#62;',
       'ticket 7',
       '<td>2</td>',
-      '<td>3, 2026-',
+      'of 1 ID.',
+      '<td>3 rows by 2026-',
+      '<th scope="col">Shown here</th>',
+      '<td>5 rows, 2026-',
       'dbt',
       proof.head,
       'signature',
