@@ -60,64 +60,62 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 }
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  // 1. Find the command, its options, and the words that belong to none.
-  const { command, table, options, words, problem: wordProblem } = await splitLine(argv);
+  // 1. Find the command, and read the value of each argument and option.
+  const { command, options, words, wordCountProblem } = await splitLine(argv);
   const [commandWord, ...argumentWords] = words;
-  const commandProblem =
-    command === undefined && commandWord !== undefined
-      ? unknownNameError('command', commandWord, Object.keys(COMMANDS))
-      : undefined;
-  const optionProblem = unknownOptionError(options, table);
-  // The first mistake is told. Behind an unknown command all options seem unknown, too.
-  const problems = argv[0]?.startsWith('-')
-    ? [wordProblem, optionProblem, commandProblem]
-    : [wordProblem, commandProblem, optionProblem];
-
-  // 2. Read the value of each argument and option.
+  const table = optionsOf(command);
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
   const commandOptions = Object.entries(table).map(([key, option]) => {
     return { key, option, name: optionName(key), raw: options[key] };
   });
   const values: Record<string, unknown> = {};
+  const valueProblems: UserError[] = [];
   for (const { key, option, name, raw } of [...commandArguments, ...commandOptions]) {
     try {
       values[key] = readOption(option, name, raw);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      problems.push(error);
+      valueProblems.push(error);
     }
   }
-  // It may be an id or a secret, so that no log may show it.
-  if (command !== undefined && argumentWords.length > commandArguments.length)
-    problems.push(configError('there is a word too many.'));
 
-  // 3. Tell the first problem.
+  // 2. Tell the first problem. Behind an unknown command all options seem unknown, too.
+  const isUnknownCommand = command === undefined && commandWord !== undefined;
+  const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
+  const optionProblem = unknownOptionError(options, table);
+  const nameProblems = argv[0]?.startsWith('-') ? [optionProblem, commandProblem] : [commandProblem, optionProblem];
+  const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
+  // It may be an id or a secret, so that no log may show it.
+  const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
+  const problems = [wordCountProblem, ...nameProblems, ...valueProblems, surplusProblem];
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
   return { command, problem, values: values as CommandLine['values'] };
 }
 
+const optionsOf = (command: Command | undefined): OptionTable => ({ ...command?.options, ...GLOBAL_OPTIONS });
+
 /** Splits a line. Its command is the first word that its options have not taken: `sync` of `--config load sync`. */
 async function splitLine(argv: readonly string[]) {
   for (const name of argv.filter((word) => Object.hasOwn(COMMANDS, word))) {
     const command = { name, ...(await COMMANDS[name].load()).command };
-    const split = await splitWords(argv, { ...command.options, ...GLOBAL_OPTIONS });
-    if (split.problem !== undefined || split.words[0] === name) return { command, ...split };
+    const split = await splitWords(argv, optionsOf(command));
+    if (split.wordCountProblem !== undefined || split.words[0] === name) return { command, ...split };
   }
-  return { command: undefined, ...(await splitWords(argv, GLOBAL_OPTIONS)) };
+  return { command: undefined, ...(await splitWords(argv, optionsOf(undefined))) };
 }
 
 /** What yargs makes of a line with these options: each with its words, and the words that belong to none. */
 async function splitWords(argv: readonly string[], table: OptionTable) {
   try {
     const { _: positional, $0: _, ...options } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
-    return { table, options, words: positional.map(String), problem: undefined };
+    return { options, words: positional.map(String), wordCountProblem: undefined };
   } catch (error) {
     // yargs tells the name of the option with too few words, or of the flag with one.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
     const options: Record<string, unknown> = { json: argv.includes('--json') };
-    return { table, options, words: [], problem: wordCountError(error.message.replace(/^.*: /, ''), table) };
+    return { options, words: [], wordCountProblem: wordCountError(error.message.replace(/^.*: /, ''), table) };
   }
 }
 

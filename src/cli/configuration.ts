@@ -109,7 +109,7 @@ const defaultPlaces = ({ target, place }: JsonObject) =>
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-/** The secrets of hashes: only `columns_hash` needs the first, and `suppression_file` the second. */
+/** The secrets of hashes: `columns_hash` needs the first, `suppression_file` the second. Else they may be undefined. */
 const HASH_SECRETS = ['hash_key', 'suppression_key'] as const;
 /** What a plan needs, and what an export needs. */
 export const PLAN_KEYS = ['service_id', ...HASH_SECRETS] as const;

@@ -43,7 +43,7 @@ export function configHelp(columns: number): string[] {
   const width = Math.min(columns, MAX_COLUMNS);
   const linesOf = (configKeys: readonly ConfigKey[]) =>
     configKeys.flatMap((configKey) => [
-      `  ${configKey.variableName}  ${formOf(configKey)}`,
+      `  ${configKey.variableName}  ${describeForm(configKey)}`,
       ...wrappedLines(configKey.schema.description ?? '', width, '      '),
     ]);
   return [
@@ -56,7 +56,7 @@ export function configHelp(columns: number): string[] {
   ];
 }
 
-export function formOf({ schema, isRequired }: ConfigKey): string {
+export function describeForm({ schema, isRequired }: ConfigKey): string {
   const { enum: choices, airbyte_secret, default: defaultValue } = schema;
   const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? variableFormOf(schema).form);
   const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(defaultValue));

@@ -69,7 +69,7 @@ export async function withPeopleSearch<T>(
       byColumn: suppressed ? undefined : (byColumn ?? config.byColumn),
       mapping,
       hashKey: hashKey && new HashKey(hashKey),
-      runtime: settings,
+      runtime: { ...context, spoolDir: config.spoolDir },
     });
   } finally {
     await profileService?.close();

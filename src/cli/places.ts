@@ -1,5 +1,4 @@
 import { configError } from '../base/errors.ts';
-import type { Runtime } from '../base/runtime.ts';
 import type { ColumnSettings } from '../table/column-type.ts';
 import type { LoadOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
@@ -35,32 +34,32 @@ export function placeAndConfig<T extends Target>(
 
 /**
  * The target that TARGET PLACE names, behind `prefix`: a command or `--in`. A path is relative to `folder`. Throws a
- * configuration failure if another target has loaded the place. The word may be an id or a secret, so that it is only
+ * configuration failure if another target has loaded the place. The name may be an id or a secret, so that it is only
  * shown if a target is near.
  */
 export function checkedTarget<T extends Target>(
-  word: string,
+  targetName: string,
   address: string,
   targets: readonly T[],
   { prefix = '', folder = '.' },
 ): T {
-  const target = targets.find(({ name }) => name === word);
-  if (target === undefined && TARGETS.some(({ name }) => name === word))
-    throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
-  const names = targets.map((candidate) => candidate.name);
-  if (target === undefined) throw unknownNameError('target', word, names);
+  const target = targets.find(({ name }) => name === targetName);
+  if (target === undefined && TARGETS.some(({ name }) => name === targetName))
+    throw configError(`${targetName} is not possible here: write ${placeUsage(targets)}.`);
+  const names = targets.map(({ name }) => name);
+  if (target === undefined) throw unknownNameError('target', targetName, names);
   const path = pathInFolder(address, folder);
-  const { name } = TARGETS.find(({ isAt }) => isAt(path)) ?? target;
-  if (name === word) return target;
-  throw configError(`${address} is a place of ${name}: write ${`${prefix} ${name} ${address}`.trim()}.`);
+  const { name: nameAtPath } = TARGETS.find(({ isAt }) => isAt(path)) ?? target;
+  if (nameAtPath === targetName) return target;
+  throw configError(`${address} is a place of ${nameAtPath}: write ${`${prefix} ${nameAtPath} ${address}`.trim()}.`);
 }
 
 /** What all places of a command have in common. */
 export function placeSettings(
   { lockWaitMs, memoryLimit, spoolDir }: CommandConfig,
-  { env, clock, random, logger, signal }: Context,
-): Omit<PlaceOptions, 'address'> & Runtime {
-  return { lockWaitMs, memoryLimit, spoolDir, env, clock, random, logger, signal };
+  { env, clock, logger, signal }: Context,
+): Omit<PlaceOptions, 'address'> {
+  return { lockWaitMs, memoryLimit, spoolDir, env, clock, logger, signal };
 }
 
 /** What a place holds; undefined before its first load. */

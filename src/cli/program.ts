@@ -30,9 +30,9 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     for (const line of lines) system.terminal.print(printable(line));
     return EXIT.done;
   };
-  const [first, ...others] = argv;
-  if (first === 'help' && others[0] === 'config') return print(configHelp(columns));
-  const words = first === 'help' ? [...others, '--help'] : first === 'version' ? ['--version'] : argv;
+  const [firstWord, ...otherWords] = argv;
+  if (firstWord === 'help' && otherWords[0] === 'config') return print(configHelp(columns));
+  const words = firstWord === 'help' ? [...otherWords, '--help'] : firstWord === 'version' ? ['--version'] : argv;
   const commandLine = await parseCommandLine(words);
   const { command, problem, values } = commandLine;
   if (values.version === true) return print([VERSION]);

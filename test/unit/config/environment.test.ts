@@ -5,7 +5,7 @@ import erasure from '../../../schemas/erasure-config.json' with { type: 'json' }
 import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { CONFIG_KEYS } from '../../../src/cli/configuration.ts';
-import { formOf } from '../../../src/cli/help.ts';
+import { describeForm } from '../../../src/cli/help.ts';
 import {
   type ConfigSchema,
   configKeysOf,
@@ -131,7 +131,7 @@ describe('the environment as a configuration', () => {
 
 function table(schema: ConfigSchema): string[] {
   const rows = configKeysOf(schema).map((configKey) => {
-    const form = formOf(configKey).slice(1, -1).replaceAll('|', 'or');
+    const form = describeForm(configKey).slice(1, -1).replaceAll('|', 'or');
     return `| \`${configKey.key}\` | ${form} | ${configKey.schema.description ?? ''} |`;
   });
   return ['| key | value; default | meaning |', '|---|---|---|', ...rows];
