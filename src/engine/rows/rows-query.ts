@@ -4,7 +4,7 @@ import { compareUtf8 } from '../../base/text.ts';
 import { columnKey } from '../../cells/csv/header.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { CheckedDay, CheckedFile, Receipt } from '../../extract/checked-day.ts';
+import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';
 import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
 import { type ProgramColumn, rescueKey, type StoredColumn, type Table, typedColumns } from '../../table/tables.ts';
 import { castToTypeSql, dateSql } from '../column-sql.ts';
@@ -31,16 +31,19 @@ interface PlannedTable {
   readonly zone: Zone | undefined;
 }
 
-/** The query of the rows of some downloads, in any order: files that are read in one way are read together. */
+/**
+ * The query of the rows of some downloads. Files that are read in one way are read together, in any order. Where an id
+ * may occur twice, each file is read alone, in its order.
+ */
 export function queryOfDownloads(downloads: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
-  const fileGroups = groupBy(downloads.flatMap(filesOf), (file) => queryKeyOf(file, plannedTable));
-  return queryOfGroups([...fileGroups.values()], plannedTable);
-}
-
-/** The query of the rows of a download in the order of its files. */
-export function queryOfDownloadInOrder(download: CheckedDay, plannedTable: PlannedTable): RowsQuery {
-  const fileGroups = filesOf(download).map((file) => [file]);
-  return queryOfGroups(fileGroups, plannedTable);
+  const files = downloads.flatMap(({ files, receipt }) => files.map((file) => ({ ...file, receipt })));
+  const isInOrder = downloads.some(mayHaveDuplicateIds);
+  const fileGroups = groupBy(files, (file) => (isInOrder ? file.path : queryKeyOf(file, plannedTable)));
+  const queries = Array.from(fileGroups.values(), (group) => queryOfFiles(group, plannedTable));
+  return {
+    sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
+    filledColumns: new Set(queries.flatMap(({ filledColumns }) => [...filledColumns])),
+  };
 }
 
 /** A file, and the receipt of its day. */
@@ -48,9 +51,10 @@ interface FileOfDay extends CheckedFile {
   readonly receipt: Receipt;
 }
 
-const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
-
-/** Equal for files that one query can read: they have one header, and their texts and `null`s are read alike. */
+/**
+ * Equal for files that one query can read: they have one header, and the same cell gives the same text. In a column of
+ * texts that depends on the other cells: `1.50` is `1.5` in a file of numbers, and `null` a text beside texts.
+ */
 function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const textCells = textColumns.map((column) => {
@@ -58,15 +62,6 @@ function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
     return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
   });
   return JSON.stringify([file.columns.map(({ headerName }) => headerName), textCells]);
-}
-
-/** The query that gives the rows of the first group of files, then those of the next. */
-function queryOfGroups(fileGroups: readonly FileOfDay[][], plannedTable: PlannedTable): RowsQuery {
-  const queries = fileGroups.map((files) => queryOfFiles(files, plannedTable));
-  return {
-    sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
-    filledColumns: new Set(queries.flatMap(({ filledColumns }) => [...filledColumns])),
-  };
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */

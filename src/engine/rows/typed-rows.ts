@@ -8,7 +8,7 @@ import { type CheckedDay, mayHaveDuplicateIds } from '../../extract/checked-day.
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { queryOfDownloadInOrder, queryOfDownloads, type RowsQuery } from './rows-query.ts';
+import { queryOfDownloads, type RowsQuery } from './rows-query.ts';
 
 /**
  * Stores the rows of a batch. The caller has begun a transaction. Downloads without duplicate ids share one query, since
@@ -28,7 +28,7 @@ export async function storeTypedRows(
     checkRowCount(uniqueIdDownloads, await storeRows(queryOfDownloads(uniqueIdDownloads, plannedTable)));
   }
   for (const download of downloadsWithRows.filter(mayHaveDuplicateIds)) {
-    const storedRows = await storeRows(await stageNumbered(engine, queryOfDownloadInOrder(download, plannedTable)));
+    const storedRows = await storeRows(await stageNumbered(engine, queryOfDownloads([download], plannedTable)));
     await engine.run(`DROP TABLE ${STAGE_TABLE}`);
     checkRowCount([download], storedRows);
   }
