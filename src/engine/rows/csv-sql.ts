@@ -38,7 +38,7 @@ export interface CellSql {
  *
  *     the cells              example          readerType  valueSql                                    misfitSql
  *     have no value          long: null       VARCHAR
- *     have no column         null: 5          VARCHAR                                                 c0 IS NOT NULL
+ *     have no table column   null: 5          VARCHAR                                                 c0 IS NOT NULL
  *     do not all fit         long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END NOT (…)
  *     can be cast            long: 5          BIGINT      c0
  *                            string: 5        BIGINT      CAST(c0 AS VARCHAR)
@@ -52,7 +52,8 @@ export function cellSqlOf(
 ): CellSql {
   const { type } = column;
   const asText = { column, expr, readerType: 'VARCHAR' } as const;
-  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return asText;
+  const formsOfValues = hasAbsentNull ? forms & ~NULL_TEXT : forms;
+  if (formsOfValues === 0) return asText;
   // The table does not take the column.
   if (type === null) {
     return { ...asText, misfitSql: hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL` };
@@ -64,7 +65,7 @@ export function cellSqlOf(
     return { ...asText, valueSql: widen(codec.valueSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
-  const hasNullTexts = (forms & NULL_TEXT) !== 0 && !hasAbsentNull && cellType !== 'string';
+  const hasNullTexts = (formsOfValues & NULL_TEXT) !== 0 && cellType !== 'string';
   if (!needsText && !hasNullTexts && canCast(codec, forms)) {
     return { column, expr, readerType: codec.duckdbType, valueSql: widen(expr) };
   }
