@@ -41,9 +41,9 @@ export async function openPlace(
     const place = { ...opening, format, storage, engine, runFolder, localPaths: new Map() };
     const version = await format.read(place);
     if (purpose === 'change') requireLoaded(place, version);
-    if (opening.purpose === 'load') {
-      if (opening.options.loadsProfiles) await format.refuseForeignProfiles(place, version);
-      checkTimezone(version.state, opening.options);
+    if (purpose === 'load') {
+      if (options.loadsProfiles) await format.refuseForeignProfiles(place, version);
+      checkTimezone(version.state, options);
     }
     return { place, version };
   } catch (error) {

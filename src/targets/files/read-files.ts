@@ -101,36 +101,35 @@ export async function localPathOf(
 }
 
 /**
- * A local file of which only `columns` may be read. On a disk it is the stored file itself. From a bucket it is a copy
- * of the same size. Only the footer and the bytes from the first of these columns to the last are downloaded; the rest
- * is empty.
+ * As `localPathOf`, but only the footer and `columns` may be read. From a bucket it gives a copy of the same size, which
+ * is empty except for the footer and the bytes from the first of these columns to the last.
  */
 export async function localPathWithColumns(
-  { storage, engine, runFolder, localPaths }: OpenPlace,
-  { path, bytes }: TableFile,
+  place: OpenPlace,
+  file: TableFile,
   columns: readonly string[],
 ): Promise<string> {
-  const fetchedPath = localPaths.get(path);
-  if (fetchedPath !== undefined) return fetchedPath;
-  const copy = join(runFolder.path, randomUUID());
+  const { storage, engine, runFolder, localPaths } = place;
+  const { path, bytes } = file;
   const readRange = storage.readRange?.bind(storage, path);
-  if (readRange === undefined) return storage.localFile(path, copy);
-  const file = await open(copy, 'wx', PRIVATE_FILE_MODE);
+  if (readRange === undefined || localPaths.has(path)) return localPathOf(place, file);
+  const copyPath = join(runFolder.path, randomUUID());
+  const copy = await open(copyPath, 'wx', PRIVATE_FILE_MODE);
   try {
-    await file.truncate(bytes);
+    await copy.truncate(bytes);
     const tailFrom = Math.max(0, bytes - TAIL_BYTES);
     const tail = await readRange(tailFrom, bytes);
-    await writeAt(file, tailFrom, tail);
+    await writeAt(copy, tailFrom, tail);
     // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
     const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
     const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
-    if (footerFrom < tailFrom) await writeAt(file, footerFrom, await readRange(footerFrom, tailFrom));
-    for (const { from, until } of await byteRangesOfColumns(engine, copy, columns)) {
-      if (from < tailFrom) await writeAt(file, from, await readRange(from, Math.min(until, tailFrom)));
+    if (footerFrom < tailFrom) await writeAt(copy, footerFrom, await readRange(footerFrom, tailFrom));
+    for (const { from, until } of await byteRangesOfColumns(engine, copyPath, columns)) {
+      if (from < tailFrom) await writeAt(copy, from, await readRange(from, Math.min(until, tailFrom)));
     }
-    return copy;
+    return copyPath;
   } finally {
-    await file.close();
+    await copy.close();
   }
 }
 
