@@ -42,10 +42,10 @@ export class HashKey {
     return hash;
   }
 
-  /** The pads of HMAC in hex, by the names that `hmacSql` gives them: each gives away the key. */
-  hmacPads(): { readonly inner_pad: string; readonly outer_pad: string } {
+  /** The pads of HMAC in hex, under the names that `hmacSql` gives them with this prefix. Each gives away the key. */
+  hmacPads(prefix = ''): Readonly<Record<string, string>> {
     const padded = (pad: number) => Buffer.from(this.#block.map((byte) => byte ^ pad)).toString('hex');
-    return { inner_pad: padded(INNER_PAD), outer_pad: padded(OUTER_PAD) };
+    return { [`${prefix}inner_pad`]: padded(INNER_PAD), [`${prefix}outer_pad`]: padded(OUTER_PAD) };
   }
 
   #hash(value: string | Uint8Array): string {

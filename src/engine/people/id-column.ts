@@ -139,19 +139,19 @@ export class IdColumn {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const { hashKey, hasPlainRows } = this.keys;
-    const pads = hasPlainRows ? hashKey?.hmacPads() : undefined;
-    const idSqls = pads === undefined ? ['cell'] : ['cell', hmacSql('cell', 'cell_')];
+    const cellPads = hasPlainRows ? hashKey?.hmacPads('cell_') : undefined;
+    const idSqls = cellPads === undefined ? ['cell'] : ['cell', hmacSql('cell', 'cell_')];
     const hmacListSql = `(SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
     const isListedSql = anyOfSql(idSqls.map((idSql) => `${hmacSql(idSql)} IN ${hmacListSql}`));
     const rows = await this.#table.engine.rows(`SELECT cell FROM ${this.#distinctCellsSql} WHERE ${isListedSql}`, {
       ...key.hmacPads(),
-      ...(pads && { cell_inner_pad: pads.inner_pad, cell_outer_pad: pads.outer_pad }),
+      ...cellPads,
       hmacs: JSON.stringify(hmacs),
     });
     return rows.map(({ cell }) => String(cell));
   }
 
-  /** These ids and those in cells that differ only in their spelling, or are the hash of a usual one, as pairs. */
+  /** Pairs of one of these ids and a cell: another spelling of the id, or the hash of a usual spelling. */
   async similarIds(ids: readonly string[]): Promise<(readonly [id: string, similarId: string])[]> {
     if (ids.length === 0 || this.cellSqls.length === 0) return [];
     const { matchingKey } = this.keys;
