@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import { UserError } from '../base/errors.ts';
+import { messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
@@ -80,7 +80,9 @@ export class Load {
     try {
       await this.#loadDays(extraction, sink);
     } catch (error) {
-      if (profilesError !== undefined) logger.error('profiles.failed', profilesError.message);
+      // A full disk has ended both alike.
+      if (profilesError !== undefined && profilesError.message !== messageOf(error))
+        logger.error('profiles.failed', profilesError.message);
       throw error;
     }
     if (profilesError !== undefined) throw profilesError;

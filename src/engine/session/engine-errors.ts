@@ -56,11 +56,6 @@ const FAILURES = {
           `here: ATTACH '${place}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
       ),
   },
-  databaseUnreadable: {
-    inFileError: /not a valid DuckDB database file|storage version|checksum/i,
-    toUserError: (place) =>
-      configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
-  },
   downloadGone: {
     inFileError: /(No files found that match the pattern|Cannot open file) ".*\.csv"/s,
     toUserError: (_place, sentence) =>
@@ -73,8 +68,7 @@ const FAILURES = {
     inFileError: /No files found that match|Cannot open file ".*\.parquet": No such file/s,
     toUserError: (place) =>
       transientError(
-        `A file of ${place} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
-          'names what is missing, as after a restore without the data of that time.',
+        `Another run removed a file of ${place} meanwhile: run again. If it fails again, verify names what is missing.`,
       ),
   },
   parquetDamaged: {
@@ -95,6 +89,12 @@ const FAILURES = {
         `${path} is damaged and cannot be read: restore it, or ${remedy}. verify names every such file.`,
       );
     },
+  },
+  databaseUnreadable: {
+    inFileError:
+      /not a valid DuckDB database file|storage version|checksum|not read enough bytes from file ".*(?<!\.csv)"/i,
+    toUserError: (place) =>
+      configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   fileRefused: {
     inAnyError: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],

@@ -127,10 +127,12 @@ function columnIndex(header: readonly string[], column: string, { name }: NamedB
   if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;
   const quoted = JSON.stringify(column);
   if (index !== -1) throw configError(`${name} has the column ${quoted} more than once. Nothing was done.`);
+  const isOtherCsv = header.length === 1 && /[;\t]/.test(header[0]);
+  const remedy = isOtherCsv ? 'Save it as CSV with commas.' : 'If that line is no header, put one above it.';
   // Without a header the first line is a person: no word of it goes into a log.
   throw configError(
     `${name} has no column ${quoted}: its first line has ${formatCount(header.length, 'column')}, separated by commas. ` +
-      'If that line is no header, put one above it. Nothing was done.',
+      `${remedy} Nothing was done.`,
   );
 }
 
@@ -145,7 +147,9 @@ async function* bytesOf(source: ListSource, name: string): NamedBytes['bytes'] {
 }
 
 const needsColumn = ({ name }: NamedBytes, problem: string): UserError =>
-  configError(`${name} ${problem}. Name the column with the external IDs with --column. Nothing was done.`);
+  configError(
+    `${name} ${problem}. Name the column with the external IDs with --column, or keep only the IDs. Nothing was done.`,
+  );
 
 const notUtf8 = ({ name }: NamedBytes): UserError =>
   configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);

@@ -233,6 +233,9 @@ describe('a DuckDB file', () => {
     writeFileSync(place.place, whole);
     truncateSync(place.place, whole.length - block);
     expect((await place.verify()).differences).toMatchObject([{ check: 'files' }]);
+    // A copy that was cut early has no tables.
+    truncateSync(place.place, block);
+    await expect(place.verify()).rejects.toThrow(`${place.place} is damaged, or is not a database`);
   });
 });
 

@@ -156,7 +156,7 @@ describe('the file of a list', () => {
   });
 
   it.each([
-    ['a;b\n1;2\n', 'b', /has no column "b": its first line has 1 column, separated by commas\./],
+    ['a;b\n1;2\n', 'b', /has no column "b": its first line has 1 column, .*\. Save it as CSV with commas\./],
     ['Kim,010-1234\n', 'id', /^((?!Kim|010).)* 2 columns, .* no header, put one above it\. Nothing was done\.$/],
     ['a,a\n1,2\n', 'a', /has the column "a" more than once/],
     ['a,b\n1\n', 'a', /is no whole CSV: row 2 .* has too few cells/],
