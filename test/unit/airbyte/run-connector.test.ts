@@ -2,13 +2,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import type { Verb, VerbContext } from '../../../src/airbyte/protocol/connector.ts';
+import { readConfig, type Verb, type VerbContext } from '../../../src/airbyte/protocol/connector.ts';
 import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
 import { connectionStatusMessage } from '../../../src/airbyte/protocol/messages.ts';
 import { runConnector } from '../../../src/airbyte/protocol/run-connector.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/runtime.ts';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { newFolder } from '../../support/new-folder.ts';
 
 const folder = newFolder();
@@ -54,7 +55,14 @@ describe('the process of a connector', () => {
       throw configError('the token canary-token is wrong.');
     });
     expect(user).toMatchObject({ code: 0, messages: [{ connectionStatus: { status: 'FAILED' } }] });
-    expect(user.text).not.toContain('canary');
+    const fromEnvironment = await check(async (context) => {
+      const env = { DFINERY_IMPORT_TOKEN: 'canary-of-env' };
+      const rawConfig = { base_url: 'https://api.example.com', service_id: 's' };
+      const { importToken } = readConfig(parseDestinationConfig, { ...context, env, rawConfig });
+      throw configError(`the token ${importToken.reveal()} is wrong.`);
+    });
+    expect(fromEnvironment.messages).toMatchObject([{ connectionStatus: { message: 'the token ****** is wrong.' } }]);
+    expect(user.text + fromEnvironment.text).not.toContain('canary');
     const machine = await check(async () => {
       throw new UserError('system', 'the disk is full.');
     });

@@ -52,6 +52,8 @@ describe('the source configuration', () => {
       columnsDrop: ['전화'],
       columnTypes: new Map([['전화', 'long']]),
     });
+    const shortestKey = 'k'.repeat(32);
+    expect(parse({ columns_hash: [decomposed], hash_key: shortestKey }).config.columnsHash).toEqual(['전화']);
     expect(refusal({ columns_drop: [decomposed], columns_hash: ['전화'] })).toContain('both have 전화');
   });
 
