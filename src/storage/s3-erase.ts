@@ -22,7 +22,7 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
     client.deleteObject({ Bucket: bucket, ...object }, sendOptions).catch((error) => {
       if (s3StatusOf(error) === S3_STATUS.notFound) return;
       const right = object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
-      throw withRightNamed(error, access, right);
+      throw explainForbidden(error, access, right);
     }),
   );
 }
@@ -31,32 +31,31 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
 export async function eraseVersions(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const listPage = (after?: ListObjectVersionsCommandOutput) => {
-    const marker = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
-    const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...marker }, sendOptions);
+    const position = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
+    const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketVersions'));
   };
   const pages = await allPages(access, listPage);
-  const versions = pages.flatMap(({ Versions = [] }) => Versions);
-  // Every marker goes, also if its date would keep an object: a marker has the date of the removal.
-  const markers = pages.flatMap(({ DeleteMarkers = [] }) =>
-    DeleteMarkers.map((marker) => ({ ...marker, IsLatest: false })),
-  );
-  const toErase = (items: readonly ObjectVersion[]) =>
-    items.flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
-      if (Key?.startsWith(prefix) !== true || VersionId === undefined) return [];
-      return IsLatest !== true || shouldErase(storedObject(access, Key, LastModified)) ? [{ Key, VersionId }] : [];
-    });
-  await deleteObjects(access, toErase(versions));
-  // An object would appear again if its marker went before its versions.
-  await deleteObjects(access, toErase(markers));
+  const isErased = ({ Key = '', IsLatest, LastModified }: ObjectVersion) =>
+    !IsLatest || shouldErase(storedObject(access, Key, LastModified));
+  const versions = pages.flatMap(({ Versions = [] }) => Versions.filter(isErased));
+  // Every delete marker goes, also if its date would keep an object: it has the date of the removal.
+  const deleteMarkers = pages.flatMap(({ DeleteMarkers = [] }) => DeleteMarkers);
+  // An object would appear again if its delete marker went before its versions.
+  for (const items of [versions, deleteMarkers]) {
+    const objects = items.flatMap(({ Key, VersionId }) =>
+      Key?.startsWith(prefix) && VersionId !== undefined ? [{ Key, VersionId }] : [],
+    );
+    await deleteObjects(access, objects);
+  }
 }
 
 /** Aborts the unfinished uploads of the objects to erase below a prefix. */
 export async function abortUploads(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
   const { client, bucket, sendOptions } = access;
   const listPage = (after?: ListMultipartUploadsCommandOutput) => {
-    const marker = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
-    const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...marker }, sendOptions);
+    const position = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
+    const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketMultipartUploads'));
   };
   const uploads = (await allPages(access, listPage)).flatMap(({ Uploads = [] }) => Uploads);
@@ -79,7 +78,7 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
   const { client, bucket, sendOptions } = access;
   await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, sendOptions).catch((error) => {
     // Its writer completed it first, or the answer to this very request was lost.
-    if (s3ErrorNameOf(error) !== 'NoSuchUpload') throw withRightNamed(error, access, 's3:AbortMultipartUpload');
+    if (s3ErrorNameOf(error) !== 'NoSuchUpload') throw explainForbidden(error, access, 's3:AbortMultipartUpload');
   });
 }
 
@@ -105,11 +104,11 @@ async function allPages<P extends ListObjectVersionsCommandOutput | ListMultipar
 /** Undefined for a request that the store does not know; else it throws. */
 function undefinedIfUnsupported(error: unknown, access: BucketAccess, right: string): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
-  throw withRightNamed(error, access, right);
+  throw explainForbidden(error, access, right);
 }
 
-/** The error of a request, or one that names the right if the key lacks it. */
-function withRightNamed(error: unknown, { address }: BucketAccess, right: string): unknown {
+/** Gives an error of a request as it is, or one that names the right if the key lacks it. */
+function explainForbidden(error: unknown, { address }: BucketAccess, right: string): unknown {
   if (s3StatusOf(error) !== S3_STATUS.forbidden) return error;
   const message =
     `${address}: objects, earlier versions or unfinished uploads cannot be removed (${s3ErrorNameOf(error)}): give the key ` +
