@@ -93,12 +93,8 @@ export async function createFileFrom(path: string, finishedPath: string, { mayRe
 
 async function syncFile(path: string): Promise<void> {
   // Windows syncs only what is open for writing.
-  const file = await open(path, 'r+');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  const handle = await open(path, 'r+');
+  await handle.sync().finally(() => handle.close());
 }
 
 const NO_LINKS_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);

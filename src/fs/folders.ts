@@ -41,8 +41,8 @@ const NO_SYNC_CODES: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES',
 /** Syncs the names in a folder to disk, on file systems that support it. */
 export async function syncFolder(path: string): Promise<void> {
   try {
-    const folder = await open(path, 'r');
-    await folder.sync().finally(() => folder.close());
+    const handle = await open(path, 'r');
+    await handle.sync().finally(() => handle.close());
   } catch (error) {
     if (!hasCode(error, NO_SYNC_CODES)) throw error;
   }

@@ -181,9 +181,9 @@ function isDead({ identity, touchedAt }: Owner): boolean {
 
 /** Creates the file of a lock and returns its owner's token; undefined if there is one. Throws the system's error. */
 function createLockFile(path: string): string | undefined {
-  let file: number;
+  let fd: number;
   try {
-    file = openSync(path, 'wx', PRIVATE_FILE_MODE);
+    fd = openSync(path, 'wx', PRIVATE_FILE_MODE);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return undefined;
     throw error;
@@ -191,13 +191,13 @@ function createLockFile(path: string): string | undefined {
   try {
     giveToFolderOwner(path);
     const token = randomBytes(8).toString('hex');
-    writeFileSync(file, JSON.stringify({ v: 1, ...THIS_PROCESS, token }));
+    writeFileSync(fd, JSON.stringify({ v: 1, ...THIS_PROCESS, token }));
     return token;
   } catch (error) {
     rmSync(path, { force: true });
     throw error;
   } finally {
-    closeSync(file);
+    closeSync(fd);
   }
 }
 

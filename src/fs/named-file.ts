@@ -44,11 +44,11 @@ export const isDuckDbFile = (path: string): boolean => beginningOf(path).startsW
 /** The first bytes of a file, a character each. */
 function beginningOf(path: string): string {
   const bytes = Buffer.alloc(16);
-  const file = openSync(path, 'r');
+  const fd = openSync(path, 'r');
   try {
-    return bytes.toString('latin1', 0, readSync(file, bytes, 0, bytes.length, 0));
+    return bytes.toString('latin1', 0, readSync(fd, bytes, 0, bytes.length, 0));
   } finally {
-    closeSync(file);
+    closeSync(fd);
   }
 }
 
@@ -66,8 +66,8 @@ export async function writeNamedFile(
   try {
     const realPath = replaceablePath(path, kind);
     if (realPath === undefined) return await writeFile(path, text);
-    const { mode: newMode = mode } = statSync(realPath, { throwIfNoEntry: false }) ?? {};
-    await replaceFile(realPath, text, { mode: newMode & PERMISSION_BITS });
+    const replacedFile = statSync(realPath, { throwIfNoEntry: false });
+    await replaceFile(realPath, text, { mode: (replacedFile?.mode ?? mode) & PERMISSION_BITS });
   } catch (error) {
     throw diskError(error, { subject, path });
   }

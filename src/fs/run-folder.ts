@@ -15,6 +15,13 @@ const LOCK_FILE = 'run.lease';
 /** Age (ms) up to which a folder without a lock is kept: its run may be about to take it. */
 const LOCK_GRACE_MS = 60_000;
 
+const spoolContext = (root: string): DiskErrorContext => ({
+  subject: `the spool folder ${root}`,
+  path: root,
+  remedy: 'set spool_dir to a folder on another disk that this user may write to',
+  consequence: 'what was stored before is complete, the next run goes on from there',
+});
+
 /** A temporary folder of one run. If the run dies, the next run under the same root removes it. */
 export class RunFolder {
   readonly path: string;
@@ -32,16 +39,7 @@ export class RunFolder {
    * Makes a folder under `root`, which is made if missing, and removes those of dead runs. By default `root` is called
    * the spool folder.
    */
-  static async open(
-    root: string,
-    clock: Clock,
-    diskContext: DiskErrorContext = {
-      subject: `the spool folder ${root}`,
-      path: root,
-      remedy: 'set spool_dir to a folder on another disk that this user may write to',
-      consequence: 'what was stored before is complete, the next run goes on from there',
-    },
-  ): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, diskContext = spoolContext(root)): Promise<RunFolder> {
     try {
       await makeFolders(root);
       await sweepRunFolders(root);
