@@ -1,6 +1,6 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
-import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowsByReason } from './list/id-list.ts';
+import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowsByReason, rowsOf, rowsText } from './list/id-list.ts';
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
@@ -57,7 +57,7 @@ function placeReport(place: PlaceOutcome, listedIds: readonly ListedId[]) {
     shared: peopleWithOtherIds.size,
     ids_without_rows: withoutRows.length,
     /** The rows of the list whose ids have no row in the place; a hundred at most. */
-    row_numbers: withoutRows.slice(0, MAX_IN_RECORD).map(({ row }) => row),
+    row_numbers: rowsOf(withoutRows.slice(0, MAX_IN_RECORD)),
     /** Null: nothing was removed, or a failure leaves open how many were. */
     rows_removed: removal?.rowsRemoved ?? null,
     bytes_before: removal?.bytesBefore ?? null,
@@ -96,7 +96,7 @@ export function reportLines(report: ErasureReport): string[] {
   const width = Math.max(...shownLines.map(({ label }) => label.length));
   return [
     ...shownLines.map(({ label, n }) => `${label.padEnd(width)}  ${withSeparators(n).padStart(9)}`),
-    ...report.places.map(placeLine),
+    ...report.places.map((place) => placeLine(place, report.ids > 0)),
     ...(report.head === null ? [] : [`head of the ledger: ${report.head}`]),
   ];
 }
@@ -104,18 +104,20 @@ export function reportLines(report: ErasureReport): string[] {
 const codeLines = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).map(([code, n]) => [`  ${code}`, n] as const);
 
-function placeLine(place: ErasureReport['places'][number]): string {
+/** `hasIds`: false for a purge of the people of the suppression list alone. */
+function placeLine(place: ErasureReport['places'][number], hasIds: boolean): string {
   const { rows_removed: removed, ids_without_rows: idsWithoutRows } = place;
-  const shownRows = place.row_numbers.slice(0, MAX_IN_LINE).join(', ');
-  const ellipsis = idsWithoutRows > MAX_IN_LINE ? ', …' : '';
-  const othersText = `${formatCount(place.other_people, 'other')} of the suppression list, ${formatCount(place.other_rows, 'row')}`;
+  const suppressed = (noun: string, plural: string) =>
+    `${formatCount(place.other_people, noun, plural)} of the suppression list, ${formatCount(place.other_rows, 'row')}`;
+  const peopleText = `${formatCount(place.people, 'person', 'people')}, ${formatCount(place.rows, 'row')}`;
   const parts = [
-    `${place.target} ${place.place}: ${formatCount(place.people, 'person', 'people')}, ${formatCount(place.rows, 'row')}`,
-    place.other_rows > 0 && othersText,
+    `${place.target} ${place.place}: ${hasIds ? peopleText : suppressed('person', 'people')}`,
+    hasIds && place.other_rows > 0 && suppressed('other', 'others'),
     removed !== null && `${formatCount(removed, 'row')} removed`,
     // The failure of the erasure says why.
     place.error !== null && (removed === null ? 'not purged' : 'not purged whole'),
-    idsWithoutRows > 0 && `${formatCount(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${ellipsis})`,
+    idsWithoutRows > 0 &&
+      `${formatCount(idsWithoutRows, 'ID has', 'IDs have')} no row there (list: ${rowsText(place.row_numbers, idsWithoutRows).toLowerCase()})`,
     place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_IN_LINE).join(', ')}`,
   ];
   return parts.filter((part) => part !== false).join('; ');

@@ -95,24 +95,32 @@ export function proofLines(proof: Proof, isList: boolean): string[] {
   ];
 }
 
+/** What happened to an id, in the order of time; then what has not happened. */
 function linesOfId(id: ProvedId): string[] {
   const { state, answers, removals, unpurged, shown } = id;
-  return [
-    ...answers.map(({ at, outcome, code }) =>
-      outcome === 'done' ? `${at}  the service confirmed the deletion` : `${at}  the service rejected the ID (${code})`,
-    ),
-    ...(state === 'open' || state === 'not_asked' ? [answerText(id, String)] : []),
+  const events = [
+    ...unpurged.map(({ place, since }) => ({
+      at: since,
+      text: `${place}: named in the erasure, and not purged since`,
+    })),
     ...removals.map(({ at, place, rows, removed_at }) => {
-      if (removed_at === null)
-        return `${at}  ${place}: ${formatCount(rows, 'row')} found; no line says that they were removed`;
-      return `${removed_at}  ${place}: ${rows === 0 ? 'no row was found by this ID' : `${formatCount(rows, 'row')} removed`}`;
+      const foundText = formatCount(rows, 'row');
+      if (removed_at === null) return { at, text: `${place}: ${foundText} found; no line says that they were removed` };
+      const text = rows === 0 ? 'no row was found by this ID' : `${foundText} removed`;
+      return { at: removed_at, text: `${place}: ${text}` };
     }),
-    ...unpurged.map(({ place, since }) => `${since}  ${place}: named in the erasure, and not purged since`),
-    ...shown.map(({ at, rows, ways, places }) =>
-      rows > 0
-        ? `${at}  ${formatCount(rows, 'row')} of the person were shown (person)`
-        : `${at}  no row was found (person), looked for by ${ways.join(' and ')} in ${places.join(', ')}`,
-    ),
+    ...answers.map(({ at, outcome, code }) => {
+      const text = outcome === 'done' ? 'confirmed the deletion' : `rejected the ID (${code})`;
+      return { at, text: `the service ${text}` };
+    }),
+    ...shown.map(({ at, rows, ways, places }) => {
+      if (rows > 0) return { at, text: `${formatCount(rows, 'row')} of the person were shown (person)` };
+      return { at, text: `no row was found (person), looked for by ${ways.join(' and ')} in ${places.join(', ')}` };
+    }),
+  ];
+  return [
+    ...events.sort((a, b) => a.at.localeCompare(b.at)).map(({ at, text }) => `${at}  ${text}`),
+    ...(state === 'open' || state === 'not_asked' ? [answerText(id, String)] : []),
     ...(state === 'unknown' ? ['The ledger has no answer and no removal for it.'] : []),
   ];
 }

@@ -73,7 +73,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
     const { people, suppressionLength, bytesBefore } = result;
     const eraseFailures = await eraseHistory(place, versionAfter);
     const { liveFolders, sweepFailures } = await sweepRuns(place);
-    const damageNotes = damageWarnings(versionAfter).map((message) => `They may hold the people: ${message}`);
+    const damageNotes = damageWarnings(versionAfter).map((message) => `People may still be there: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
