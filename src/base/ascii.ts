@@ -20,24 +20,17 @@ export const UPPER_Z = 90;
 export const OPEN_BRACKET = 91;
 export const BACKSLASH = 92;
 export const CLOSE_BRACKET = 93;
-const LOWER_L = 108;
 export const LOWER_N = 110;
-const LOWER_U = 117;
 export const OPEN_BRACE = 123;
 
 /** The bit that makes an ASCII letter lower case. */
 export const LOWER_BIT = 0x20;
 
+const NULL = Buffer.from('null');
+
 /** True for the text `null`. */
-export function isNullText(bytes: Uint8Array, start: number, end: number): boolean {
-  return (
-    end - start === 4 &&
-    bytes[start] === LOWER_N &&
-    bytes[start + 1] === LOWER_U &&
-    bytes[start + 2] === LOWER_L &&
-    bytes[start + 3] === LOWER_L
-  );
-}
+export const isNullText = (bytes: Uint8Array, start: number, end: number): boolean =>
+  end - start === NULL.length && standsAt(bytes, start, NULL);
 
 export function standsAt(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;

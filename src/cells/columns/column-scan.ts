@@ -35,24 +35,6 @@ export interface ColumnScan extends KeptColumn {
   readonly firstCells: readonly FirstCell[];
 }
 
-/** Maximum length of a shape (characters). */
-const MAX_SHAPE_LENGTH = 32;
-/** Bytes that are looked at: 32 characters take at most four bytes each. */
-const MAX_SHAPED_BYTES = MAX_SHAPE_LENGTH * 4;
-const decoder = new TextDecoder();
-
-/** The shape of a cell, for logs: digits as 9, letters as a, control characters as `·`, others as they are. */
-function shapeOf(bytes: Uint8Array, start: number, end: number): string {
-  const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_SHAPED_BYTES)));
-  return [...text].slice(0, MAX_SHAPE_LENGTH).map(shapeOfCharacter).join('');
-}
-
-function shapeOfCharacter(character: string): string {
-  if (/\p{N}/u.test(character)) return '9';
-  if (/[\p{L}\p{M}]/u.test(character)) return 'a';
-  return /\p{C}/u.test(character) ? '·' : character;
-}
-
 /**
  * What is done with each filled cell of a column, beside counting it.
  *
@@ -62,14 +44,6 @@ function shapeOfCharacter(character: string): string {
  *   event_name   it is the name of an event, which is a declared string too
  */
 type CellUse = 'examined' | 'unread' | 'row_id' | 'event_name';
-
-/** Names in lower case that tell a second header: the required columns but the event name, which may have another. */
-const HEADER_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
-const LOWER_D = 0x64;
-
-const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
-/** Maximum number of event names that a scan lists: a list of so many may lack some. */
-const MAX_SCANNED_NAMES = 1_000;
 
 /** What the cells of one column have told so far. */
 interface Tally {
@@ -84,6 +58,10 @@ interface Tally {
   latestTime: number;
   readonly firstCells: FirstCell[];
 }
+
+const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
+/** Maximum number of event names that a scan lists: a list of so many may lack some. */
+const MAX_SCANNED_NAMES = 1_000;
 
 /** Collects from every cell what `ColumnScan` reports, without an object for it, and nothing of a hashed value. */
 export class ColumnScanner {
@@ -185,8 +163,27 @@ function useOf(column: KeptColumn | undefined, idColumn: string): CellUse {
   return declaredType === 'string' ? 'unread' : 'examined';
 }
 
+/** Names in lower case that tell a second header: the required columns but the event name, which may have another. */
+const HEADER_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
+const LOWER_D = 0x64;
+
 function holdsHeaderName({ bytes, starts, ends }: CsvRow, k: number): boolean {
   // All these names begin with `d`: few cells need a string.
   if ((bytes[starts[k]] | LOWER_BIT) !== LOWER_D) return false;
   return HEADER_NAMES.has(bytes.toString('latin1', starts[k], ends[k]).toLowerCase());
+}
+
+/** Maximum length of a shape (characters). */
+const MAX_SHAPE_LENGTH = 32;
+const decoder = new TextDecoder();
+
+/** The shape of a cell, for logs: digits as 9, letters as a, control characters as `·`, others as they are. */
+function shapeOf(bytes: Uint8Array, start: number, end: number): string {
+  // A character takes four bytes at most.
+  const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_SHAPE_LENGTH * 4)));
+  const beginning = [...text].slice(0, MAX_SHAPE_LENGTH).join('');
+  return beginning
+    .replace(/\p{N}/gu, '9')
+    .replace(/[\p{L}\p{M}]/gu, 'a')
+    .replace(/\p{C}/gu, '·');
 }

@@ -25,12 +25,12 @@ export class InvalidUtf8Counter {
 
   count({ row, rowNumber, replacements }: RowReader): void {
     const { bytes, filledCells, columnNumbers, starts, ends } = row;
-    let next = 0;
+    let passed = 0;
     for (let k = 0; k < filledCells; k++) {
-      const firstOfCell = next;
-      while (next < replacements.length && replacements[next] < ends[k]) next++;
+      const passedBeforeCell = passed;
+      while (passed < replacements.length && replacements[passed] < ends[k]) passed++;
       const column = this.#columns[columnNumbers[k]];
-      if (next === firstOfCell || column === undefined) continue;
+      if (passed === passedBeforeCell || column === undefined) continue;
       this.#cells++;
       if (isMostlyReplaced(bytes.toString('utf8', starts[k], ends[k]))) this.#mostlyReplacedCells++;
       this.#first ??= { row: rowNumber, column: column.headerName };

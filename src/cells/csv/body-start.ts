@@ -1,8 +1,12 @@
 import { COMMA, isSpace, LESS_THAN, LF, OPEN_BRACE, OPEN_BRACKET, standsAt } from '../../base/ascii.ts';
 import { UNIFIED_ID } from './header.ts';
 
+/** Up to this length (bytes) white space or an incomplete header is searched at each chunk. Past it, both are refused. */
+export const MAX_SEARCHED_BYTES = 1024 * 1024;
 /** A byte order mark. */
 const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
+/** A column that every header has. */
+const REQUIRED_NAME = Buffer.from(UNIFIED_ID);
 
 /** A format other than CSV; `found` names it in messages. */
 interface OtherFormat {
@@ -41,11 +45,6 @@ export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | u
   if (isHeader === undefined) return undefined;
   return isHeader ? { textStart } : { textStart, otherFormat };
 }
-
-/** A column that every header has. */
-const REQUIRED_NAME = Buffer.from(UNIFIED_ID);
-/** Up to this length (bytes) white space or an incomplete header is searched at each chunk. Past it, both are refused. */
-export const MAX_SEARCHED_BYTES = 1024 * 1024;
 
 /**
  * True if a first line that begins like another format is a header: a customer's own key may begin with a bracket.

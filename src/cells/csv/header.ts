@@ -64,8 +64,8 @@ export interface HeaderColumn {
  */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
   const isOfProfiles = header.includes(UNIFIED_ID) && !header.includes(SERVER_DATETIME);
-  const mayBeEventName = !header.includes(EVENT_NAME) && !isOfProfiles;
-  const alternativeIndex = mayBeEventName ? header.indexOf(EVENT_NAME_ALTERNATIVE) : -1;
+  const acceptsAlternative = !header.includes(EVENT_NAME) && !isOfProfiles;
+  const alternativeIndex = acceptsAlternative ? header.indexOf(EVENT_NAME_ALTERNATIVE) : -1;
   const counts = new Map<string, number>();
   return header.map((headerName, index) => {
     const source = index === alternativeIndex ? EVENT_NAME : headerName;
@@ -79,10 +79,10 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   });
 }
 
-/** The names of a column in settings: `event_name` also names the event name, unless it is a column beside it. */
+/** The names of a column in settings. `event_name` also means `df_event_name`, unless one of `columns` is that itself. */
 export function settingNames(source: string, columns: readonly Pick<HeaderColumn, 'source'>[]): string[] {
-  const hasOtherName = source === EVENT_NAME && !columns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
-  return hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
+  const hasTwoNames = source === EVENT_NAME && !columns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
+  return hasTwoNames ? [source, EVENT_NAME_ALTERNATIVE] : [source];
 }
 
 /** The setting of a column by its name. */

@@ -36,6 +36,9 @@ export interface ColumnCodec {
 }
 
 /**
+ * SQL reads cells that all fit by `CAST`, which `read_csv` does by itself, or by this fallback. `valueSql` costs more: it
+ * is for cells that may not fit.
+ *
  *     type                   forms                                uncheckedSql
  *     datetime               DATETIME_DOT                         `strptime` for these, `CAST` for the others
  *     datetime with a zone   DATE, DATETIME_DASH, DATETIME_DOT    the same, as an instant of the zone

@@ -6,7 +6,7 @@ import { writeString } from './string.ts';
 import { WallTime } from './wall-time.ts';
 import { instantSql, isInYearRangeSql, wallSql, type Zone } from './zone.ts';
 
-const MICROS_A_MILLI = 1000;
+const MICROS_PER_MILLI = 1000;
 
 /** The forms of times by a wall clock. */
 const WALL_FORMS = DATE | DATETIME_DASH | DATETIME_DOT;
@@ -39,7 +39,7 @@ function uncheckedWallTimeSql(expr: string, forms: CellForms): string {
 
 /** SQL of the canonical text of a TIMESTAMP: `2026-01-02 03:04:00.000`, six digits if there are micros, or a date. */
 function wallTextSql(wall: string): string {
-  const micros = `epoch_us(${wall}) % ${MICROS_A_MILLI}`;
+  const micros = `epoch_us(${wall}) % ${MICROS_PER_MILLI}`;
   const length = `CASE WHEN ${micros} = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
   const text = `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
   return `regexp_replace(${text}, ' 00:00:00\\.000$', '')`;
@@ -57,8 +57,8 @@ function writeTime(time: WallTime, out: Uint8Array, at: number, hasZ: boolean): 
   writeTwoDigits(out, at + 12, time.hour);
   writeTwoDigits(out, at + 15, time.minute);
   writeTwoDigits(out, at + 18, time.second);
-  let to = writeThreeDigits(out, at + 21, (time.micros / MICROS_A_MILLI) | 0);
-  if (time.micros % MICROS_A_MILLI !== 0) to = writeThreeDigits(out, to, time.micros % MICROS_A_MILLI);
+  let to = writeThreeDigits(out, at + 21, (time.micros / MICROS_PER_MILLI) | 0);
+  if (time.micros % MICROS_PER_MILLI !== 0) to = writeThreeDigits(out, to, time.micros % MICROS_PER_MILLI);
   if (hasZ) out[to++] = UPPER_Z;
   out[to] = QUOTE;
   return to + 1;

@@ -1,6 +1,6 @@
 import { literal } from '../../base/sql.ts';
 
-const DAY_SECONDS = 86_400;
+const SECONDS_PER_DAY = 86_400;
 /** When the years 1 and 10000 begin in UTC (seconds from 1970). */
 const YEAR_1 = -62_135_596_800;
 const YEAR_10000 = 253_402_300_800;
@@ -64,8 +64,8 @@ export class Zone {
     const offsetOfDay = this.#offsetOfDay(wall);
     if (offsetOfDay !== undefined) return wall - offsetOfDay;
     // No offset is as long as a day: these are the instants by the offsets before and after the change.
-    const before = wall - this.#readOffset(wall - DAY_SECONDS);
-    const after = wall - this.#readOffset(wall + DAY_SECONDS);
+    const before = wall - this.#readOffset(wall - SECONDS_PER_DAY);
+    const after = wall - this.#readOffset(wall + SECONDS_PER_DAY);
     return wall - this.#readOffset(after) === after ? after : before;
   }
 
@@ -75,10 +75,10 @@ export class Zone {
   }
 
   #offsetOfDay(time: number): number | undefined {
-    const day = Math.floor(time / DAY_SECONDS);
+    const day = Math.floor(time / SECONDS_PER_DAY);
     if (this.#offsetsByDay.has(day)) return this.#offsetsByDay.get(day);
-    const before = this.#readOffset((day - 1) * DAY_SECONDS);
-    const after = this.#readOffset((day + 2) * DAY_SECONDS);
+    const before = this.#readOffset((day - 1) * SECONDS_PER_DAY);
+    const after = this.#readOffset((day + 2) * SECONDS_PER_DAY);
     const offset = before === after ? after : undefined;
     if (this.#offsetsByDay.size >= MAX_CACHED_DAYS) this.#offsetsByDay.clear();
     this.#offsetsByDay.set(day, offset);
