@@ -1,14 +1,13 @@
-import { HOUR_MS } from './clock.ts';
-
 // Counts, sizes and lengths of time, as people read and write them.
 
-/** `1 row`, `2,516 rows`: a count with its noun in the right number, for messages. */
-export const formatCount = (n: number, noun: string, plural = `${noun}s`): string =>
-  `${withSeparators(n)} ${n === 1 ? noun : plural}`;
+import { HOUR_MS } from './clock.ts';
 
 /** A whole number with separators: `2,516`. `toLocaleString` takes 12 ms at its first call. */
 export const withSeparators = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 
+/** `1 row`, `2,516 rows`: a count with its noun in the right number, for messages. */
+export const formatCount = (n: number, noun: string, plural = `${noun}s`): string =>
+  `${withSeparators(n)} ${n === 1 ? noun : plural}`;
 /** `1 row`, `2516 rows`: a count with its noun and without separators, beside another number to compare. */
 export const plainCount = (n: number, noun: string, plural = `${noun}s`): string => `${n} ${n === 1 ? noun : plural}`;
 

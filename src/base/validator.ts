@@ -4,14 +4,6 @@ export interface Validator {
   readonly errors?: readonly SchemaError[] | null;
 }
 
-/** The first problem of the last value: `files/0/path must be string`, or `it must be object` of the whole value. */
-export const firstProblem = (valid: Validator): string => problemText(valid.errors?.[0]);
-
-export function problemText({ instancePath = '', message = 'is wrong', params }: Partial<SchemaError> = {}): string {
-  const constant = params?.allowedValue;
-  return `${instancePath.slice(1) || 'it'} ${constant === undefined ? message : `must be ${constant}`}`;
-}
-
 export interface SchemaError {
   /** Path of the faulty part of the value, such as `/hashed/0/columns`; empty for the value itself. */
   readonly instancePath: string;
@@ -20,4 +12,12 @@ export interface SchemaError {
   readonly message?: string;
   /** The schema that has the keyword. */
   readonly parentSchema?: Readonly<Record<string, unknown>>;
+}
+
+/** The first problem of the last value: `files/0/path must be string`, or `it must be object` of the whole value. */
+export const firstProblemText = (valid: Validator): string => problemText(valid.errors?.[0]);
+
+export function problemText({ instancePath = '', message = 'is wrong', params }: Partial<SchemaError> = {}): string {
+  const constant = params?.allowedValue;
+  return `${instancePath.slice(1) || 'it'} ${constant === undefined ? message : `must be ${constant}`}`;
 }

@@ -33,6 +33,7 @@ function expectationOf({ keyword, params, parentSchema, message }: SchemaError):
   if (keyword === 'minLength')
     return Number(params.limit) > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
   if (keyword === 'maxLength') return `at most ${params.limit} characters`;
+  // Of a number the message of the validator is short enough: `must be >= 1`.
   return (message ?? keyword)
     .replace(/^must be /, '')
     .replace('<=', 'at most')

@@ -1,4 +1,5 @@
 import { type Day, dayAt, formatDays } from '../../base/days.ts';
+import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
@@ -18,21 +19,24 @@ const TIMEOUT_WHEN_STOPPED_MS = 2_000;
 /** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
   const { error, exit, columns_added, columns_widened, rescued_cells, implausible_days, next_from_date } = summary;
-  const reasons: string[] = [];
-  if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);
-  if (columns_added.length > 0)
-    reasons.push(`${formatCount(columns_added.length, 'new column')}: ${firstNames(columns_added)}.`);
-  for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
-  if (rescued_cells > 0)
-    reasons.push(`${formatCount(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
-  if (implausible_days.length > 0)
-    reasons.push(`Far fewer rows than usual on ${formatDays(implausible_days)}: the provider may lag.`);
-  if (next_from_date === null) return reasons;
-  const daysLeft = daysUntilLost(next_from_date, today, historyDays);
-  if (daysLeft > LOST_SOON_DAYS) return reasons;
-  const when = daysLeft === 0 ? 'until today at the latest' : `for ${formatCount(daysLeft, 'more day')}`;
-  const canBe = daysLeft < 0 ? 'can no longer be exported' : `can be exported ${when}`;
-  return [...reasons, `${next_from_date}, the first day not yet complete, ${canBe}.`];
+  const reasons = [
+    exit !== EXIT.done && `The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`,
+    columns_added.length > 0 && `${formatCount(columns_added.length, 'new column')}: ${firstNames(columns_added)}.`,
+    ...columns_widened.map(({ name, from, to }) => `Column ${name} changed from ${from} to ${to}.`),
+    rescued_cells > 0 && `${formatCount(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`,
+    implausible_days.length > 0 &&
+      `Far fewer rows than usual on ${formatDays(implausible_days)}: the provider may lag.`,
+    next_from_date !== null && lossReason(next_from_date, daysUntilLost(next_from_date, today, historyDays)),
+  ];
+  return reasons.filter((reason) => reason !== false);
+}
+
+/** Tells that the day of the cursor is soon lost; false if many days are left. */
+function lossReason(cursor: Day, daysLeft: number): string | false {
+  if (daysLeft > LOST_SOON_DAYS) return false;
+  const deadline = daysLeft === 0 ? 'until today at the latest' : `for ${formatCount(daysLeft, 'more day')}`;
+  const exportText = daysLeft < 0 ? 'can no longer be exported' : `can be exported ${deadline}`;
+  return `${cursor}, the first day not yet complete, ${exportText}.`;
 }
 
 const MAX_NAMES = 10;

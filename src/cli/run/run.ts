@@ -65,15 +65,15 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const summary = () => {
+  const summaryNow = () => {
     const seconds = (clock.now() - began) / 1_000;
     return summaryOf(plan, load.counts, { seconds, keepsCursor: sink.kind === 'stateful' });
   };
   try {
     await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
-    return { summary: summary() };
+    return { summary: summaryNow() };
   } catch (error) {
-    return failedRun(summary(), error, context);
+    return failedRun(summaryNow(), error, context);
   }
 }
 
@@ -104,7 +104,7 @@ export async function withRunRecord(
 }
 
 /** The outcome of a run that an error has ended, with what was done before it. */
-function failedRun(done: Summary, error: unknown, context: Context): RunOutcome {
+function failedRun(summary: Summary, error: unknown, context: Context): RunOutcome {
   const failure = failureOf(error, context);
-  return { summary: { ...done, exit: failure.exit, error: failure.sentence }, failure };
+  return { summary: { ...summary, exit: failure.exit, error: failure.sentence }, failure };
 }

@@ -2,7 +2,7 @@ import validDay from '../../../schemas/files-state.day.validator';
 import validTable from '../../../schemas/files-state.table_state.validator';
 import { configError, type UserError } from '../../base/errors.ts';
 import { tryParseJson } from '../../base/json.ts';
-import { firstProblem, type Validator } from '../../base/validator.ts';
+import { firstProblemText, type Validator } from '../../base/validator.ts';
 import { type TableJson, type TableState, tableFromJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 
@@ -14,7 +14,7 @@ export const parseTableState = (value: unknown, where: string): TableState =>
 
 export function requireValid<T>(valid: Validator, value: unknown, where: string): T {
   if (valid<T>(value)) return value;
-  throw damagedError(where, firstProblem(valid));
+  throw damagedError(where, firstProblemText(valid));
 }
 
 export function parseJson(text: string, where: string): unknown {
