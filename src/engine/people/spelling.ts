@@ -2,14 +2,17 @@
 
 import { nfc } from '../../base/text.ts';
 
-/** For JavaScript, and for RE2 of DuckDB, whose `\s` lacks `\v`. */
 const BLANK_EDGES = '^[\\s\\v\\p{Z}\\p{Cf}]+|[\\s\\v\\p{Z}\\p{Cf}]+$';
 const EDGES = new RegExp(BLANK_EDGES, 'gu');
+/** All but letters, their marks and digits. */
+const SIGNS = '[^\\p{L}\\p{M}\\p{N}]+';
+const INNER_SIGNS = new RegExp(`(${BLANK_EDGES})|${SIGNS}`, 'gu');
 
 /** In what two such ids may differ, and what takes the difference away, in this order. */
 const FOLDS: readonly (readonly [difference: string, fold: (text: string) => string])[] = [
   ['its Unicode form', nfc],
   ['blanks at its edges', (text) => text.replace(EDGES, '')],
+  ['hyphens, blanks or other signs', (text) => text.replace(INNER_SIGNS, '$1')],
   ['capitals', (text) => text.toLowerCase()],
   ['leading zeros', (text) => text.replace(/^0+/, '')],
 ];
@@ -28,7 +31,7 @@ export function usualSpellings(id: string): string[] {
 
 /** SQL of `foldedSpelling`. */
 export const foldedSql = (text: string): string =>
-  `ltrim(lower(regexp_replace(nfc_normalize(${text}), '${BLANK_EDGES}', '', 'g')), '0')`;
+  `ltrim(lower(regexp_replace(nfc_normalize(${text}), '${SIGNS}', '', 'g')), '0')`;
 
 /** In what two such ids differ: without that fold they are not equal. Empty for an id and a hash. */
 function differencesOf(id: string, similarId: string): string[] {

@@ -54,7 +54,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
 const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonly fault: string }[] = [
   { isOdd: (id) => UNSEEN_EDGE.test(id), fault: 'begins or ends with a blank' },
-  { isOdd: (id) => id.normalize('NFC') !== id, fault: 'is not in the usual Unicode form (NFC)' },
+  { isOdd: (id) => id.normalize('NFKC') !== id, fault: 'is not in the usual Unicode form (NFKC)' },
 ];
 
 /** The whole list of an erasure, read before the first request: each id once, in the order of its rows. */

@@ -64,12 +64,13 @@ describe('an erasure', () => {
   });
 
   it('names by its row an ID that a place holds with another spelling, and how it differs', async () => {
-    await load([...ROWS, event('김'), event('m4\v')], DUCKDB);
+    await load([...ROWS, event('김'), event('m4\v'), event('8210-1234')], DUCKDB);
     for (const [difference, id] of [
       ['blanks at its edges', 'm1 '],
       ['blanks at its edges', '\u00a0m1'],
       ['blanks at its edges', 'm4'],
       ['capitals', 'M1'],
+      ['hyphens, blanks or other signs', '+82\u200b 10\u20111234'],
       ['leading zeros', '00m1'],
       ['blanks at its edges and capitals', ' M1'],
       ['its Unicode form', '김'.normalize('NFD')],

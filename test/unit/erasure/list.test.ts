@@ -93,11 +93,11 @@ describe('a list of people', () => {
     expect(timed.digest).not.toBe(listOf('a').digest);
   });
 
-  it('warns of blanks at the edges and of text that is not NFC, by row', () => {
-    const warnings = listOf('a', 'b ', '\u00a0c', '김'.normalize('NFD'), 'd\u200b', 'e\u{e0020}').warnings();
+  it('warns of blanks at the edges and of text that is not NFKC, by row', () => {
+    const warnings = listOf('a', 'b ', '\u00a0c', '김'.normalize('NFD'), 'd\u200b', 'e\u{e0020}', 'Ａ').warnings();
     expect(warnings).toEqual([
       'Rows 2, 3, 5, 6: the ID begins or ends with a blank. It is used as it is.',
-      'Row 4: the ID is not in the usual Unicode form (NFC). It is used as it is.',
+      'Rows 3, 4, 7: the ID is not in the usual Unicode form (NFKC). It is used as it is.',
     ]);
     expect(listOf('a b').warnings()).toEqual([]);
   });
