@@ -85,6 +85,16 @@ describe('a Parquet folder', () => {
     expect((await moved.verify()).differences).toEqual([]);
   });
 
+  it('is read where nothing can be written', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
+    const readOnly = (real: (path: unknown) => unknown, path: unknown) => {
+      if (String(path).startsWith(place.place)) throw systemError('EROFS');
+      return real(path);
+    };
+    const reading = async () => [(await place.verify()).differences, (await place.find(['m1'])).rowCount];
+    expect(await withCall(fs.promises, 'mkdtemp', readOnly, reading)).toEqual([[], 1]);
+  });
+
   it('loses what a killed run left of its state', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     writeFileSync(join(place.place, '._dfinery.json.0123456789ab.tmp'), '{');
