@@ -75,12 +75,6 @@ export class IdColumn {
   /**
    * Looks for ids, and for those of the suppression list. Throws a configuration failure for plain ids in a column whose
    * hashes need another key.
-   *
-   * | rows of the column              | what their cells hold for an id                   |
-   * | ------------------------------- | ------------------------------------------------- |
-   * | any                             | the id, or its value in a type of the column      |
-   * | some hashed under `matchingKey` | the hash of these                                 |
-   * | some plain, and a key is given  | for an id that is a hash: the text with this hash |
    */
   async lookUp(soughtIds: readonly SoughtId[], suppressedIds: readonly string[] = []): Promise<LookUp> {
     const { placeName, engine } = this.#table;
@@ -107,7 +101,15 @@ export class IdColumn {
     };
   }
 
-  /** Makes a temporary table (query_id, cell) of what cells may hold for these ids. Returns its name. */
+  /**
+   * Makes a temporary table (query_id, cell) of what cells may hold for these ids. Returns its name.
+   *
+   * | rows of the column              | what their cells hold for an id                   |
+   * | ------------------------------- | ------------------------------------------------- |
+   * | any                             | the id, or its value in a type of the column      |
+   * | some hashed under `matchingKey` | the hash of these                                 |
+   * | some plain, and a key is given  | for an id that is a hash: the text with this hash |
+   */
   async #storeMatches(ids: readonly { readonly id: string; readonly queryId: string | null }[]): Promise<string> {
     const { hashKey, matchingKey, hasPlainRows } = this.keys;
     const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];

@@ -25,10 +25,7 @@ import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 /** Unified ids by external id. */
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
-/**
- * Unified ids, plain or hashed. Each hashed one has the check value of its key, which tells keys apart and says nothing
- * of them. A plain one has undefined, as has one that no row has.
- */
+/** Unified ids, each with the check value of the key of its hash. Undefined for a plain one, or one without rows. */
 export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */

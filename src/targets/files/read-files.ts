@@ -24,7 +24,7 @@ const COPY_CONCURRENCY = 4;
 const TAIL_BYTES = 64 * 1024;
 /** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
 const MARK_BYTES = 8;
-const FILE_COLUMN = '_dfinery_file';
+const PATH_COLUMN = '_dfinery_path';
 
 /**
  * SQL of the rows of a table in these files: all columns of its state in their types, and `event_date` of events. A
@@ -61,11 +61,11 @@ async function selectFilesSql(place: OpenPlace, table: TableName, state: TableSt
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
   // The last folder of this form has the day. DuckDB would also take one above the place for a Hive partition.
-  const day = `CAST(regexp_extract(${FILE_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
+  const day = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
   const from =
     paths.length === 0
-      ? `(SELECT '' AS ${FILE_COLUMN} WHERE false)`
-      : readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE_COLUMN)}`);
+      ? `(SELECT '' AS ${PATH_COLUMN} WHERE false)`
+      : readParquetSql(paths, `hive_partitioning = false, filename = ${literal(PATH_COLUMN)}`);
   return `SELECT ${[...(table === 'events' ? [day] : []), ...programValues, ...values].join(', ')} FROM ${from}`;
 }
 

@@ -40,10 +40,8 @@ export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: 
   const context = { place, plan, filesBefore: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
   const fileChanges: FileChange[] = [];
   for (const download of downloads) fileChanges.push(...(await changesOfDay(context, download)));
-  const batchDays = new Set(downloads.map(({ receipt }) => receipt.day));
-  const batchPaths = fileChanges.flatMap(({ day, newFile }) =>
-    newFile !== undefined && batchDays.has(day) ? newFile.localPath : [],
-  );
+  const newFiles = new Map(fileChanges.map(({ day, newFile }) => [day, newFile]));
+  const batchPaths = downloads.flatMap(({ receipt }) => newFiles.get(receipt.day)?.localPath ?? []);
   const storedBatch: StoredBatch = {
     rowsByDay: new Map(fileChanges.map(({ day, newFile }) => [day, newFile?.rows ?? 0])),
     widenedDays: await findWidenedDays(context),
