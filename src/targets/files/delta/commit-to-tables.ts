@@ -40,9 +40,9 @@ export async function commitToTables(
   const tablesAfter = { ...tablesBefore };
   const committedNames: TableName[] = [];
   for (const { name } of TABLES) {
-    const [table, tableChange] = [tablesBefore[name], changes[name]];
-    if (table === undefined || tableChange === undefined) continue;
-    const tableAfter = await commitToTable(place, table, tableChange);
+    const [tableBefore, tableChange] = [tablesBefore[name], changes[name]];
+    if (tableBefore === undefined || tableChange === undefined) continue;
+    const tableAfter = await commitToTable(place, tableBefore, tableChange);
     if (tableAfter === undefined) {
       const uncommittedFiles = newFiles.filter(({ table }) => !committedNames.includes(table));
       await storage.remove(uncommittedFiles.map(({ path }) => path));
@@ -74,15 +74,14 @@ async function changeOfEvents(
   for await (const rewritten of rewriteOutdated(place, versionBefore.files, change)) fileChanges.push(rewritten);
   // The log of events has what belongs to the whole place.
   const eventsAfter = { ...state.events, suppressionLength: state.suppressionLength };
-  const tableChange = { kind, state: eventsAfter, fileChanges };
-  if (kind === 'purge' || fileChanges.length > 0) return tableChange;
   const { snapshot, missingPaths, state: eventsBefore } = versionBefore.tables.events;
-  // The first day makes the table.
-  if (eventsBefore === undefined) return undefined;
+  const changesState = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
   // The first load of profiles commits to events, too: so it loses the race against a purge.
   const makesProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
-  const isChanged = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
-  return makesProfiles || isChanged ? tableChange : undefined;
+  // Without a file or a purge, only a table that is there is committed to: the first day makes it.
+  const isCommitted =
+    kind === 'purge' || fileChanges.length > 0 || (eventsBefore !== undefined && (changesState || makesProfiles));
+  return isCommitted ? { kind, state: eventsAfter, fileChanges } : undefined;
 }
 
 function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChange | undefined {
