@@ -63,22 +63,22 @@ const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata'] as c
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
 export function parseEntry(text: string, table: TableName, where: string): Action[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  return lines.flatMap((line) => parseAction(line, table, where));
+  return lines.flatMap((line) => parseAction(line, table, where) ?? []);
 }
 
-/** Parses the JSON of an action; gives none for one of another kind, which the protocol lets readers ignore. */
-export function parseAction(text: string, table: TableName, where: string): Action[] {
+/** Parses the JSON of an action; undefined for one of another kind, which the protocol lets readers ignore. */
+export function parseAction(text: string, table: TableName, where: string): Action | undefined {
   const value = parseJson(text, where);
   if (!isObject(value)) throw damagedError(where, 'a line is no object');
   const members = withoutNulls(value);
   const name = ACTIONS.find((kind) => Object.hasOwn(members, kind));
-  if (name === undefined) return [];
+  if (name === undefined) return undefined;
   const action: unknown = { [name]: members[name] };
   if (!validAction<Action>(action)) throw damagedError(where, firstProblemText(validAction));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
   if (path !== undefined && !isDataFile(`${table}/${path}`))
     throw damagedError(where, 'it names a file that this program did not write');
-  return [action];
+  return action;
 }
 
 /** A row of a checkpoint has null where a line of an entry lacks a member: no action has a member that is null. */

@@ -37,7 +37,7 @@ export async function readCheckpoint(
   const localPath = await storage.localFile(path, join(runFolder.path, randomUUID()));
   const from = `read_parquet(${pathLiteral(localPath)})`;
   const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
-  return rows.flatMap(({ action }) => parseAction(String(action), table, where));
+  return rows.flatMap(({ action }) => parseAction(String(action), table, where) ?? []);
 }
 
 /** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */

@@ -20,12 +20,12 @@ export function checkProtocol(protocol: Protocol | undefined, tableAddress: stri
   if (protocol === undefined) throw configError(`${tableAddress} has a log without protocol: restore it from a copy.`);
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = new Set([...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])]);
-  const unknownFeatures = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
+  const unsupported = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
   if (minReaderVersion !== READER_VERSION || minWriterVersion !== WRITER_VERSION)
-    unknownFeatures.push(`${minReaderVersion}/${minWriterVersion}`);
-  if (unknownFeatures.length === 0) return;
+    unsupported.push(`${minReaderVersion}/${minWriterVersion}`);
+  if (unsupported.length === 0) return;
   throw configError(
-    `${tableAddress} has the Delta protocol or feature ${unknownFeatures.join(', ')}, which this program does not ` +
+    `${tableAddress} has the Delta protocol or feature ${unsupported.join(', ')}, which this program does not ` +
       'know: somebody else made or changed the table. Nothing was done: take the feature away again, or load into ' +
       'another place.',
   );

@@ -23,24 +23,21 @@ async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
   const { table } = before;
   const objects = await listAll(storage, logFolder(table), versionStem(table, before.logVersion + 1));
   const logFiles = objects.flatMap(({ path }) => logFileOf(path) ?? []);
-  if (logFiles.length === 0) return before;
+  const latest = logFiles.at(-1);
+  if (latest === undefined) return before;
   const checkpointVersion = logFiles.findLast(({ isEntry }) => !isEntry)?.logVersion;
   const startSnapshot =
     checkpointVersion === undefined
       ? before
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
-  const entries = logFiles.filter(({ isEntry, logVersion }) => isEntry && logVersion > startSnapshot.logVersion);
-  const texts = await mapConcurrently(entries, READ_CONCURRENCY, ({ logVersion }) =>
-    storage.read(entryPath(table, logVersion)),
-  );
-  const actions = entries.flatMap(({ logVersion }, i) => {
-    const text = texts[i];
-    const expectedVersion = startSnapshot.logVersion + 1 + i;
-    // A missing version would be a hole in the data.
-    if (logVersion !== expectedVersion || text === undefined) {
-      throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${expectedVersion} is missing`);
-    }
-    return parseEntry(text.toString('utf8'), table, `${storage.address}/${entryPath(table, logVersion)}`);
+  const nextVersion = startSnapshot.logVersion + 1;
+  const versions = Array.from({ length: latest.logVersion - startSnapshot.logVersion }, (_, i) => nextVersion + i);
+  const entries = await mapConcurrently(versions, READ_CONCURRENCY, async (logVersion) => {
+    const path = entryPath(table, logVersion);
+    const text = await storage.read(path);
+    if (text !== undefined) return parseEntry(text.toString('utf8'), table, `${storage.address}/${path}`);
+    // It would be a hole in the data.
+    throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${logVersion} is missing`);
   });
-  return startSnapshot.after(startSnapshot.logVersion + entries.length, actions);
+  return startSnapshot.after(latest.logVersion, entries.flat());
 }
