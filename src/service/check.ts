@@ -25,7 +25,6 @@ export interface CheckVerdict {
   readonly quotaReport: QuotaReport;
 }
 
-const COST = 'This check costs one export of the hourly limit, sometimes two.';
 /** Longest time for the whole check, and for a connection (ms): platforms end a check that takes longer. */
 const CHECK_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_500;
@@ -48,11 +47,11 @@ export async function checkService(
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? noDataOfBody(answer.stream, host) : answer;
     });
-  logger.info('check.cost', COST);
-  let noData: NoData | undefined;
+  const verdict = (noData: NoData | undefined) => verdictOn(noData, { ...config, host }, quotaReport, clock.now());
+  logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');
   try {
     signal.throwIfAborted();
-    noData = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
+    const noData = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
       // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
@@ -63,14 +62,14 @@ export async function checkService(
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     });
+    return verdict(noData);
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof InterruptedExport)) return { ...verdictOnError(error, host), quotaReport };
-    ({ noData } = error);
+    if (error instanceof InterruptedExport) return verdict(error.noData);
+    return { ...verdictOnError(error, host), quotaReport };
   } finally {
     await client.close();
   }
-  return verdictOn(noData, { ...config, host }, quotaReport, clock.now());
 }
 
 /** What it says that no answer came, or not in time. Throws a defect of this program. */
@@ -104,12 +103,11 @@ async function noDataOfBody(stream: ExportBody['stream'], host: string): Promise
     return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
   } catch (error) {
     if (!(error instanceof MalformedCsv)) throw error;
-    const { reason: code, clause } = error;
-    return notAnExport(code, clause);
+    return notAnExport(error.reason, error.clause);
   }
 }
 
-/** What an answer without data says, or an export of events. It came at `now` (ms since 1970). */
+/** What an answer says, which came at `now` (ms since 1970): an export of events if `noData` is undefined. */
 function verdictOn(
   noData: NoData | undefined,
   { host, serviceId }: { readonly host: string; readonly serviceId: string },

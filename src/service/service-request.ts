@@ -1,6 +1,6 @@
 // This folder: the operations of the service, each one request and its answer: exports in `export`, and deletions.
-// `check.ts` tries one export for `check`. All have the same form of a request, which is here, and of an
-// `outcome-table.ts`.
+// `check.ts` tries one export. This file makes their requests. `outcome-table.ts` is the form of the tables that say
+// what their answers mean.
 
 import type { OutgoingRequest } from '../http/transport.ts';
 

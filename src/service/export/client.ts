@@ -99,7 +99,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#noDataOf(error), error);
+      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#noDataOfFault(error), error);
       const { needsUser, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
       throw new InterruptedExport({ kind: needsUser ? 'config' : 'retry', code, clause }, error);
     }
@@ -121,7 +121,7 @@ export class ExportClient implements ExportService {
       // What came before a failure may name its reason.
       start = await firstBytes(stream, { keepsPart: true });
     } catch (error) {
-      return this.#noDataOf(error);
+      return this.#noDataOfFault(error);
     }
     const { exportToken, baseUrl } = this.#options;
     const { status, headers } = answer;
@@ -141,11 +141,11 @@ export class ExportClient implements ExportService {
       yield* stream;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedExport(this.#noDataOf(error), error);
+      throw new InterruptedExport(this.#noDataOfFault(error), error);
     }
   }
 
-  #noDataOf(error: unknown): NoData {
+  #noDataOfFault(error: unknown): NoData {
     const { fault, clause } = bodyProblem(error, this.#transport.host);
     return { kind: KIND_OF_FAULT[fault], code: fault, clause };
   }

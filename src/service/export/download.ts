@@ -64,7 +64,7 @@ class Download<Output extends BodyOutput> {
   #exports = 0;
   #quotaRefusals = 0;
   /** Lengths of the bodies whose last line may be cut, in bytes. */
-  readonly #cutLengths = new Set<number>();
+  readonly #suspectLengths = new Set<number>();
 
   constructor(options: DownloadOptions<Output>) {
     this.#options = options;
@@ -103,7 +103,7 @@ class Download<Output extends BodyOutput> {
         return finalAnswer;
       }
       default:
-        // The type of `answer` is still that of all kinds.
+        // The compiler has narrowed `answer.kind`, and not `answer`.
         return { ...answer, kind: answer.kind };
     }
   }
@@ -163,13 +163,13 @@ class Download<Output extends BodyOutput> {
    */
   async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | NoData> {
     const { expectsFinalNewline = true, mayGrow = false } = this.#options;
-    const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
+    const isConfirmed = mayGrow ? this.#suspectLengths.size > 0 : this.#suspectLengths.has(body.bytes);
     const { scan } = body;
     const isHeaderAlone = scan.hasFinalNewline && scan.rows === 0;
     if (scan.hasFinalNewline === expectsFinalNewline || isHeaderAlone || isConfirmed) return body;
     await body.output.discard?.();
-    const isFirst = this.#cutLengths.size === 0;
-    this.#cutLengths.add(body.bytes);
+    const isFirst = this.#suspectLengths.size === 0;
+    this.#suspectLengths.add(body.bytes);
     const clause = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
     return { kind: 'retry', code: 'last_line', clause };
   }
