@@ -11,16 +11,14 @@ export class ConnectionClosed extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** What in a body is not as its headers say; `length`: fewer or more bytes than declared. */
-type Mismatch = 'gzip' | 'length' | 'content_encoding' | 'charset';
-/** Why a body could not be read to its end. */
-export type BodyFault = Mismatch | 'reset' | 'stall';
+/** Why a body could not be read to its end. `length`: it had fewer or more bytes than declared. */
+export type BodyFault = 'gzip' | 'length' | 'content_encoding' | 'charset' | 'reset' | 'stall';
 
 /** A body that came, and is not what its headers say. `predicate` follows the name of the host. */
 export class BodyMismatch extends Error {
-  readonly fault: Mismatch;
+  readonly fault: BodyFault;
   readonly predicate: string;
-  constructor(fault: Mismatch, predicate: string, cause?: unknown) {
+  constructor(fault: BodyFault, predicate: string, cause?: unknown) {
     super(`the server ${predicate}`, { cause });
     this.fault = fault;
     this.predicate = predicate;

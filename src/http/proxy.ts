@@ -18,20 +18,16 @@ export function proxyFor(address: string, env: Env): URL | undefined {
   const proxy = variable('HTTPS_PROXY').trim();
   if (proxy === '' || isExempt(url, variable('NO_PROXY'))) return undefined;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
-  if (isUsable(text)) return new URL(text);
+  try {
+    const proxyUrl = new URL(text);
+    credentialsOf(proxyUrl);
+    if (/^https?:\/\/[^/]/i.test(text)) return proxyUrl;
+  } catch {
+    // It is no URL, or its credentials cannot be read.
+  }
   throw configError(
     'HTTPS_PROXY is not the address of a proxy: wanted http://host:port, with %25 for a % in a password.',
   );
-}
-
-/** True for the address of a proxy whose credentials can be read. */
-function isUsable(text: string): boolean {
-  try {
-    credentialsOf(new URL(text));
-    return /^https?:\/\/[^/]/i.test(text);
-  } catch {
-    return false;
-  }
 }
 
 /** True if NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
