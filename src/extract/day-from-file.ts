@@ -41,7 +41,7 @@ export async function loadDayFromFile<T>(
   { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
   store: (checkedDay: CheckedDay, commitInfo: CommitInfo) => Promise<T>,
 ): Promise<T> {
-  const { file, day, settings, state, receipts } = fileToLoad;
+  const { day, settings, state } = fileToLoad;
   const now = clock.now();
   const fingerprints = fingerprintsOf(settings);
   checkState(state, fingerprints, { now, fullRefresh: false });
@@ -59,17 +59,7 @@ export async function loadDayFromFile<T>(
       verifiedAt: clock.now(),
       source: 'file',
     });
-    const { rows, sha256 } = checkedDay.receipt;
-    const neighbours = [addDays(day, -1), addDays(day, 1)].map((neighbour) => receipts?.get(neighbour));
-    const sameFile = neighbours.find((receipt) => receipt?.sha256 === sha256 && receipt.pruned !== true);
-    if (sameFile !== undefined)
-      throw fileErrorOf(fileToLoad)(`${file} is stored as the export of ${sameFile.day}: name the file of ${day}.`);
-    const storedReceipt = receipts?.get(day);
-    const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
-    if (rows < rowsBefore)
-      throw fileErrorOf(fileToLoad)(
-        `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}: the stored rows stay.`,
-      );
+    checkAgainstStored(checkedDay.receipt, fileToLoad);
     return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, rewrites: true });
   } finally {
     await spool.remove();
@@ -125,6 +115,21 @@ async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: Abo
     throw fileError(`${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
   if (columns.some((column) => isAbout(day, column))) return copy;
   throw fileError(`${file} has no system column whose first and last time are of ${day}: is it of another day?`);
+}
+
+/** Throws if the file is stored under the day beside it, or if the place has more rows of its day. */
+function checkAgainstStored({ rows, sha256 }: Receipt, fileToLoad: FileToLoad): void {
+  const { file, day, receipts } = fileToLoad;
+  const fileError = fileErrorOf(fileToLoad);
+  const neighbours = [addDays(day, -1), addDays(day, 1)].map((neighbour) => receipts?.get(neighbour));
+  const sameFile = neighbours.find((receipt) => receipt?.sha256 === sha256 && receipt.pruned !== true);
+  if (sameFile !== undefined)
+    throw fileError(`${file} is stored as the export of ${sameFile.day}: name the file of ${day}.`);
+  const storedReceipt = receipts?.get(day);
+  const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
+  if (rows >= rowsBefore) return;
+  const counts = `${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}`;
+  throw fileError(`${file} has ${counts}: the stored rows stay.`);
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */

@@ -71,10 +71,11 @@ function joinColumns(
   const scannedTypes = new Map(scans.map((scan) => [scan.key, discoveredType(scan)]));
   const keptColumns = [...KNOWN_COLUMNS.values()].filter(({ name, required }) => required || keepsColumn(name, config));
   const keptNames = keptColumns.map(({ name }) => name).filter((name) => name !== EVENT_NAME_ALTERNATIVE);
-  const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(keptNames)];
-  // Of columns with one key the last counts.
-  const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
-  const sortedColumns = [...byKey.values()].sort(
+  const keptOfHeader = editHeader(header, edits).columns.filter((column) => column !== undefined);
+  const columns = [...keptOfHeader, ...scans, ...headerColumns(keptNames)];
+  // A column may be in several of these lists: the last one counts.
+  const columnByKey = new Map(columns.map((column) => [column.key, column]));
+  const sortedColumns = [...columnByKey.values()].sort(
     (a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence,
   );
   return sortedColumns.map(({ key, source, group, declaredType }) => {

@@ -47,12 +47,12 @@ export class DownloadQueue {
   async *results(): AsyncGenerator<DayResult, void, undefined> {
     const { signal, service } = this.#deps;
     await this.#sendFirst();
-    this.#startFrom(0);
+    this.#startDownloads(0);
     for (const [i, day] of this.#days.entries()) {
-      const dayResult = await this.#download(day);
+      const dayResult = await this.#resultOf(day);
       signal.throwIfAborted();
       this.#startedDownloads.delete(day);
-      this.#startFrom(i + 1);
+      this.#startDownloads(i + 1);
       yield dayResult.kind === 'unproven' && service.hasExportedDay ? this.#withoutRows(dayResult) : dayResult;
     }
   }
@@ -94,30 +94,30 @@ export class DownloadQueue {
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
   async #resultAlone(day: Day): Promise<DayResult> {
-    const dayResult = await this.#download(day);
+    const dayResult = await this.#resultOf(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
     // Of the days on which others depend the newer ones come first.
     if (dayResult.kind === 'gone') this.#newestGoneDay ??= day;
     return dayResult;
   }
 
-  #startFrom(i: number): void {
+  #startDownloads(firstIndex: number): void {
     const { maxConcurrentExports } = this.#deps.settings;
-    for (const day of this.#days.slice(i, i + maxConcurrentExports)) this.#download(day);
+    for (const day of this.#days.slice(firstIndex, firstIndex + maxConcurrentExports)) this.#resultOf(day);
   }
 
-  /** The result of a day, whose download begins unless it has. */
-  #download(day: Day): Promise<DayResult> {
+  /** The result of a day. Its download begins now, unless it has begun before. */
+  #resultOf(day: Day): Promise<DayResult> {
     const startedDownload = this.#startedDownloads.get(day);
     if (startedDownload !== undefined) return startedDownload;
     const isGone = this.#newestGoneDay !== undefined && day <= this.#newestGoneDay;
-    const download = isGone
+    const dayResult = isGone
       ? Promise.resolve({ kind: 'gone', day } as const)
       : new DayDownloader(day, this.#deps).run();
-    this.#startedDownloads.set(day, download);
+    this.#startedDownloads.set(day, dayResult);
     // A failure is thrown when it is the turn of its day.
-    download.catch(() => {});
-    return download;
+    dayResult.catch(() => {});
+    return dayResult;
   }
 
   /** Ends all downloads and removes their files. */

@@ -47,9 +47,9 @@ export async function exportParts(
     const part = await sendExport(changes);
     return part.kind === 'empty' ? sendExport(changes) : part;
   };
-  const fail = async (which: string, noData: NoDownload) => {
+  const fail = async (whichEvents: string, noData: NoDownload) => {
     await removeFiles(files);
-    return tooLargeError(day, which, noData);
+    return tooLargeError(day, whichEvents, noData);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await exportPart({ events: [name], eventsCondition: 'include' });
@@ -67,13 +67,13 @@ export async function exportParts(
     else if (others.kind === 'empty') lastWithoutRows = others;
     else return fail(`other than the ${excludedNames.length} known`, others);
   }
+  if (files.length > 0 || lastWithoutRows === undefined) return files;
   // A day that is too large has rows: parts without any file say nothing about it.
-  const which = userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name';
-  return lastWithoutRows !== undefined && files.length === 0 ? fail(which, lastWithoutRows) : files;
+  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name', lastWithoutRows);
 }
 
-function tooLargeError(day: Day, which: string, { clause }: NoDownload): UserError {
-  const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
+function tooLargeError(day: Day, whichEvents: string, { clause }: NoDownload): UserError {
+  const problem = `The events ${whichEvents} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
     { where: { day }, platformMessage: `${problem} Run again later. ${adviceToSkip(day)}` },
