@@ -55,17 +55,18 @@ export function configuredProperties(
 
 /** Names of properties that no column may have. */
 function reservedNames(stream: StreamName): readonly string[] {
-  return [KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(STREAMS[stream].programProperties)];
+  return [KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(STREAMS[stream].addedProperties)];
 }
 
 /** The columns of a header that a stream has, in the order in which they get names: lower case first, then by bytes. */
 function streamColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly StreamColumn[] {
   const { selection, hasColumn } = STREAMS[stream];
-  const allColumns = header.map((column, index) => ({ plainName: column.source || UNNAMED_COLUMN, column, index }));
-  const columns = allColumns.filter(({ column }) => hasColumn(column));
+  const columns = header
+    .map((column, index) => ({ plainName: column.source || UNNAMED_COLUMN, column, index }))
+    .filter(({ column }) => hasColumn(column));
   const rank = ({ plainName }: StreamColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  const named = selection === 'rows_with_item' ? withShortNames(columns, reservedNames(stream)) : columns;
-  return named.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
+  const namedColumns = selection === 'rows_with_item' ? withShortNames(columns, reservedNames(stream)) : columns;
+  return namedColumns.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
 }
 
 /** The columns of a stream of items. An item column loses its prefix, unless its short name is taken. */

@@ -162,8 +162,8 @@ export class RecordEncoder {
 
 /** The labels of properties that are no column of the export; undefined for one that is not sent. */
 function labelsOf({ name, schemas }: StreamSchemas) {
-  const { selection, programProperties } = STREAMS[name];
-  const properties = new Set(Object.keys(programProperties));
+  const { selection, addedProperties } = STREAMS[name];
+  const properties = new Set(Object.keys(addedProperties));
   // A row that names no event is an event of its own, whose id is the key of the row.
   if (selection === 'row_per_event') properties.add(LOG_ID);
   const labelOf = (property: string) =>

@@ -21,7 +21,7 @@ interface StreamDefinition {
   /** The properties of the columns that every export has. */
   readonly filledProperties: readonly string[];
   /** The properties that are no column of the export, with their schemas. */
-  readonly programProperties: Readonly<Record<string, object>>;
+  readonly addedProperties: Readonly<Record<string, object>>;
   /** The rest of its entry in the catalog: read by days with a cursor, or whole as a snapshot. */
   readonly catalogEntry: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
 }
@@ -56,7 +56,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     hasColumn: () => true,
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
-    programProperties: keyAndRescuedSchemas('detail log id'),
+    addedProperties: keyAndRescuedSchemas('detail log id'),
     catalogEntry: BY_DAYS,
   },
   event_logs: {
@@ -64,7 +64,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     hasColumn: ({ group }) => !isItemGroup(group),
     primaryKey: LOG_ID,
     filledProperties: REQUIRED_COLUMNS,
-    programProperties: RESCUED_SCHEMA,
+    addedProperties: RESCUED_SCHEMA,
     catalogEntry: BY_DAYS,
   },
   event_items: {
@@ -72,7 +72,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     hasColumn: ({ group }) => isItemGroup(group) || group === 'unified_id' || group === 'system',
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
-    programProperties: {
+    addedProperties: {
       ...keyAndRescuedSchemas('detail log id'),
       [ITEM_POSITION]: {
         ...codecOf('long', undefined).jsonSchema,
@@ -86,7 +86,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     hasColumn: () => true,
     primaryKey: UNIFIED_ID,
     filledProperties: [KEY_PROPERTY, UNIFIED_ID],
-    programProperties: keyAndRescuedSchemas('unified id'),
+    addedProperties: keyAndRescuedSchemas('unified id'),
     catalogEntry: { supported_sync_modes: ['full_refresh'], is_resumable: false },
   },
 };

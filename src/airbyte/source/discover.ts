@@ -75,7 +75,7 @@ export function discoveredStream(
   columns: readonly SchemaColumn[],
   zone: Zone | undefined,
 ): AirbyteStream {
-  const { programProperties, primaryKey, catalogEntry } = STREAMS[name];
+  const { addedProperties, primaryKey, catalogEntry } = STREAMS[name];
   const properties = discoveredProperties(name, headerColumns(columns.map(({ source }) => source)));
   const schemas = properties.map((property) => [property.name, schemaOf(property, columns[property.index].type, zone)]);
   return {
@@ -84,7 +84,7 @@ export function discoveredStream(
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
       additionalProperties: true,
-      properties: { ...programProperties, ...Object.fromEntries(schemas) },
+      properties: { ...addedProperties, ...Object.fromEntries(schemas) },
     },
     source_defined_primary_key: [[primaryKey]],
     ...catalogEntry,
