@@ -169,8 +169,9 @@ export async function* jsonOfRows(place: SearchedPlace, conditions: RowCondition
   for (const { name } of TABLES) {
     if (relations[name] === undefined) continue;
     const rows = engine.stream(`
-      SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row
-      FROM (SELECT * FROM ${relations[name]} WHERE ${conditions[name]}) AS e`);
+      SELECT CAST(json_merge_patch('{}', to_json(struct_pack(*COLUMNS(*)))) AS VARCHAR) AS row
+      FROM ${relations[name]}
+      WHERE ${conditions[name]}`);
     for await (const { row } of rows) yield `{"table":"${name}","row":${row}}`;
   }
 }

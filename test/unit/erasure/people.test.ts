@@ -267,12 +267,12 @@ describe('people in a place', () => {
   it('are printed row by row, without the columns that are null', async () => {
     const memo = 'a line\n\u2028another';
     await load([
-      { id: 'a', df_unified_id: 'erna', memo },
+      { id: 'a', df_unified_id: 'erna', memo, e: 'x' },
       { id: 'b', df_unified_id: 'hans' },
     ]);
     const texts = (await place.people()).rows({ byColumn: 'df_unified_id', ids: ['erna'] });
     const rows = (await Readable.from(texts).toArray()).map((text) => JSON.parse(text));
-    expect(rows).toEqual([{ table: 'events', row: expect.objectContaining({ _key: 'a', memo }) }]);
+    expect(rows).toEqual([{ table: 'events', row: expect.objectContaining({ _key: 'a', memo, e: 'x' }) }]);
     expect(rows[0].row).not.toHaveProperty('_rescued');
   });
 });
