@@ -29,7 +29,7 @@ export interface CommandLine {
   readonly values: OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
 }
 
-const PARSER = {
+const PARSER_SETTINGS = {
   'boolean-negation': false,
   'dot-notation': false,
   'greedy-arrays': false,
@@ -46,7 +46,7 @@ export const newParser = () =>
     .help(false)
     .version(false)
     .exitProcess(false)
-    .parserConfiguration(PARSER);
+    .parserConfiguration(PARSER_SETTINGS);
 
 /** Tells yargs the options of a command, with their text in the help. */
 export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> {

@@ -47,18 +47,18 @@ async function runCommand({ command, problem, values }: CommandLine, system: Sys
   const terminal = printableTerminal(system.terminal, quiet === true);
   const logSink = terminalLog(terminal, system.clock, logFormat);
   const context = contextOf({ ...system, terminal }, logSink, logLevel, command?.name);
-  let outcome: CommandResult;
+  let commandResult: CommandResult;
   try {
     if (problem !== undefined || command === undefined) throw problem;
-    outcome = await command.run(values, context);
+    commandResult = await command.run(values, context);
   } catch (thrown) {
     const { exit, sentence: error, log } = failureOf(thrown, context);
     log();
-    outcome = { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
+    commandResult = { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
   }
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
-  const { result, lines, exit = EXIT.done, isStdoutTaken } = outcome;
+  const { result, lines, exit = EXIT.done, isStdoutTaken } = commandResult;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (values.json === true) await system.clock.sleep(APART_MS);
   const write = isStdoutTaken === true ? terminal.log : terminal.print;

@@ -71,7 +71,7 @@ export class Scanner {
   readonly #person = new CellText();
   /** Undefined until the first line has come. */
   #setup: HeaderSetup | undefined;
-  #suppressed = 0;
+  #suppressedRows = 0;
 
   constructor(options: ScannerOptions) {
     this.#options = options;
@@ -92,7 +92,7 @@ export class Scanner {
     if (this.#setup === undefined) throw new TypeError('an export without a header');
     const { columnScanner, invalidUtf8Counter, editedNames, writer } = this.#setup;
     const rows = this.#reader.rowNumber - 1;
-    const keptRows = rows - this.#suppressed;
+    const keptRows = rows - this.#suppressedRows;
     invalidUtf8Counter.checkEncoding(keptRows);
     const scan: ScanResult = {
       columns: columnScanner.columnScans(),
@@ -120,7 +120,7 @@ export class Scanner {
   #readRow({ personColumn, invalidUtf8Counter, columnScanner, writer }: HeaderSetup): void {
     const reader = this.#reader;
     if (this.#isSuppressed(reader.row, personColumn)) {
-      this.#suppressed++;
+      this.#suppressedRows++;
       return;
     }
     if (reader.replacements.length > 0) invalidUtf8Counter.count(reader);

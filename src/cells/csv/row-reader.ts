@@ -87,8 +87,8 @@ export class RowReader {
       const { start } = buffer;
       const nextStart = row.read(bytes, start, end);
       if (row.failure !== undefined) {
-        const { reason, at } = row.failure;
-        throw this.#brokenRowError(reason, at, ...EXPECTED_AND_FOUND[reason]);
+        const { reason, index } = row.failure;
+        throw this.#brokenRowError(reason, index, EXPECTED_AND_FOUND[reason]);
       }
       if (nextStart === NO_ROW) break;
       buffer.start = nextStart;
@@ -117,7 +117,7 @@ export class RowReader {
     const { start, end, isLineEndAdded } = this.#buffer;
     // Each row has a line end now, so that one which does not end goes on within quotes.
     if (start < end)
-      throw this.#brokenRowError('cut_in_quote', isLineEndAdded ? end - 1 : end, ...EXPECTED_AND_FOUND.cut_in_quote);
+      throw this.#brokenRowError('cut_in_quote', isLineEndAdded ? end - 1 : end, EXPECTED_AND_FOUND.cut_in_quote);
     if (this.rowNumber === 0) throw this.#error('empty_body', start, 'a header line', 'nothing');
   }
 
@@ -152,7 +152,7 @@ export class RowReader {
       this.#width = width;
     } else if (width !== this.#width) {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
-      throw this.#brokenRowError(reason, start, `${this.#width} cells`, `${width} cells`);
+      throw this.#brokenRowError(reason, start, [`${this.#width} cells`, `${width} cells`]);
     }
     this.#checkLength(start, nextStart);
   }
@@ -169,7 +169,7 @@ export class RowReader {
   }
 
   /** An error in the row that `row.read` has tried. A row that starts with a brace is a message of the service. */
-  #brokenRowError(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+  #brokenRowError(reason: MalformedReason, index: number, [expected, found]: readonly [string, string]): MalformedCsv {
     const { bytes, start } = this.row;
     if (bytes[start] !== OPEN_BRACE) return this.#error(reason, index, expected, found);
     return this.#error('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);

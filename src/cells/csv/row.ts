@@ -19,7 +19,7 @@ export const SENTINEL = QUOTE;
 /** Why and where the bytes of a row are no CSV. */
 export interface RowFailure {
   readonly reason: 'quote_in_cell' | 'after_quote' | 'too_many_columns';
-  readonly at: number;
+  readonly index: number;
 }
 
 /**
@@ -148,8 +148,8 @@ export class CsvRow {
     return texts;
   }
 
-  #fail(reason: RowFailure['reason'], at: number): number {
-    this.failure = { reason, at };
+  #fail(reason: RowFailure['reason'], index: number): number {
+    this.failure = { reason, index };
     return NO_ROW;
   }
 }

@@ -45,19 +45,19 @@ export function describeSummary(summary: Summary, place: Place): string {
 function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summary, placeText: string): string {
   // A run that failed at once may know no cursor.
   if (exit !== EXIT.done && profiles === null) return `Nothing was committed to ${placeText}.`;
-  const what = from_date === null ? 'Nothing new for' : `${profiles === null ? 'Nothing' : 'No day'} was committed to`;
-  return `${what} ${placeText}${next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`}.`;
+  const lead = from_date === null ? 'Nothing new for' : `${profiles === null ? 'Nothing' : 'No day'} was committed to`;
+  return `${lead} ${placeText}${next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`}.`;
 }
 
 function storedText(summary: Summary, placeText: string): string {
   const { rows, rows_new: newRows, days, days_changed: changedDays, next_from_date: cursor } = summary;
   const cost = `(${formatBytes(summary.bytes)}, ${formatCount(summary.exports, 'export')})`;
   const duration = formatDuration(summary.seconds * 1_000);
-  const what =
+  const lead =
     changedDays.length === 0
       ? `Nothing changed in ${formatCount(days, 'day')} of ${placeText} ${cost}, read in ${duration}`
       : `${formatCount(rows, 'row')} in ${formatCount(changedDays.length, 'day')} ${cost} committed to ${placeText} in ${duration}`;
-  const countText = (n: number, noun: string, more = '') => n > 0 && `${formatCount(n, noun)}${more}`;
+  const countText = (n: number, noun: string, suffix = '') => n > 0 && `${formatCount(n, noun)}${suffix}`;
   const extras = [
     changedDays.length > 0 && countText(days - changedDays.length, 'day', ' unchanged'),
     newRows < rows && `${withSeparators(newRows)} of them new, ${withSeparators(rows - newRows)} replaced`,
@@ -69,5 +69,5 @@ function storedText(summary: Summary, placeText: string): string {
     countText(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
     cursor !== null && `the cursor is at ${cursor}`,
   ];
-  return `${[what, ...extras.filter((extra) => extra !== false)].join('; ')}.`;
+  return `${[lead, ...extras.filter((extra) => extra !== false)].join('; ')}.`;
 }
