@@ -61,7 +61,8 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
   const requestableIds = deleter === undefined ? [] : listedIds;
-  const isToRequest = (listedId: ListedId) => requestsAgain === true || !isDoneBefore(listedId, ledger);
+  const isToRequest = ({ id, requestedAt }: ListedId) =>
+    requestsAgain === true || !ledger.history.of(id).isDone(requestedAt);
   const idsToRequest = requestableIds.filter(isToRequest);
   const idsDoneBefore = requestableIds.filter((listedId) => !isToRequest(listedId));
   const confirmedIds = idsToRequest.filter((listedId) => outcomeOf(listedId, ledger) === 'done');
@@ -92,15 +93,6 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
 
 /** What the service has decided of an id, as the ledger knows it. */
 const outcomeOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.history.of(id))?.outcome;
-
-/** True for an id that the ledger knows as deleted, unless its row is a new request. */
-function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
-  const history = ledger.history.of(id);
-  const answer = standingAnswer(history);
-  if (answer?.outcome !== 'done') return false;
-  // A row that comes again is no new request: its deletion was confirmed already.
-  return requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= history.newestRequestedAt;
-}
 
 /** Whom the ledger knows as deleted, or that there is no ledger. */
 function memorySentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {

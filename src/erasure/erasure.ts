@@ -30,7 +30,7 @@ export interface ErasureResult {
  * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
 export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
-  const { settings, runtime, consent, deleter, onPlanned, onDecided } = options;
+  const { settings, runtime, consent, deleter, requestsAgain = false, onPlanned, onDecided } = options;
   const beganAt = runtime.clock.now();
 
   // 1. Plan: everything that the execution will do, short of changing anything.
@@ -64,7 +64,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   if (isPurged && deleter !== undefined) {
     const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
     for (const { id } of idsDoneBefore) noteDecision(id, 'done');
-    const requestOptions = { ...runtime, ledger, limits: settings, deleter, onDecided: noteDecision };
+    const requestOptions = { ...runtime, ledger, limits: settings, deleter, requestsAgain, onDecided: noteDecision };
     requested = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();

@@ -41,6 +41,8 @@ interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
+  /** True to request also an id that another run has deleted meanwhile. */
+  readonly requestsAgain: boolean;
   /** Called once for each id that the service decided; the ledger has every answer by then. */
   readonly onDecided: (id: string, decision: Decision) => void;
 }
@@ -48,8 +50,12 @@ interface RequestOptions extends Omit<Runtime, 'env'> {
 export interface RequestResult {
   readonly counts: Readonly<ReturnType<typeof newCounts>>;
   /** The answer that ended everything: wrong token, service or address. */
-  readonly stoppedBy: DeletionAnswer | undefined;
+  readonly stoppedBy: RequestAnswer | undefined;
 }
+
+type RequestAnswer = Pick<DeletionAnswer, 'kind' | 'code' | 'message'>;
+/** In place of an answer: no request was sent. */
+const DELETED_BY_ANOTHER_RUN: RequestAnswer = { kind: 'done', code: 'done_before', message: 'deleted by another run' };
 
 export const NO_REQUESTS: RequestResult = { counts: newCounts(), stoppedBy: undefined };
 
@@ -72,7 +78,7 @@ class Sender {
   readonly #signal: AbortSignal;
   /** Aborted when the requests in progress have had their time to finish. */
   readonly #graceOver = new AbortController();
-  #stoppedBy: DeletionAnswer | undefined;
+  #stoppedBy: RequestAnswer | undefined;
   /** Number of ids in a row without an answer, or with a passing failure. */
   #unansweredInRow = 0;
 
@@ -118,11 +124,11 @@ class Sender {
   }
 
   /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped. */
-  async #requestUntilDecided(listedId: ListedId): Promise<DeletionAnswer | undefined> {
+  async #requestUntilDecided(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
-    const attempt = async ({ number, pause }: Attempt): Promise<DeletionAnswer | undefined> => {
+    const attempt = async ({ number, pause }: Attempt): Promise<RequestAnswer | undefined> => {
       let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
       while (answer.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
@@ -138,12 +144,16 @@ class Sender {
     }
   }
 
-  /** Sends one request, with a ledger line before and after it. Throws the signal's reason if the run is stopped. */
-  async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer> {
-    const { deleter, ledger } = this.#options;
+  /**
+   * Sends one request, with a ledger line before and after it; none for an id that another run has deleted since the
+   * plan. Throws the signal's reason if the run is stopped.
+   */
+  async #request({ id: externalId, requestedAt }: ListedId): Promise<RequestAnswer> {
+    const { deleter, ledger, requestsAgain } = this.#options;
     const id = ledger.keys.ids.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
-    await ledger.write({ kind: 'before', id });
+    const isWanted = () => requestsAgain || !ledger.history.of(externalId).isDone(requestedAt);
+    if (!(await ledger.writeIf(isWanted, { kind: 'before', id }))) return DELETED_BY_ANOTHER_RUN;
     let answer: DeletionAnswer;
     try {
       this.#signal.throwIfAborted();
@@ -162,7 +172,7 @@ class Sender {
   }
 
   /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
-  #settle(answer: DeletionAnswer): Decision | undefined {
+  #settle(answer: RequestAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;
     this.#unansweredInRow = kind === 'retry' ? this.#unansweredInRow + 1 : 0;
@@ -191,7 +201,7 @@ class Sender {
     return undefined;
   }
 
-  #giveUp({ code, message }: DeletionAnswer): void {
+  #giveUp({ code, message }: RequestAnswer): void {
     if (!this.#signal.aborted)
       this.#options.logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
     this.#stop.abort();

@@ -41,6 +41,14 @@ export class IdHistory {
     if (this.purges.length > 0) return 'not_asked';
     return this.shown.length > 0 ? 'shown' : 'unknown';
   }
+
+  /** True if the deletion is confirmed, unless a list asks for it anew, at `requestedAt` (ms since 1970). */
+  isDone(requestedAt: number | undefined): boolean {
+    const answer = standingAnswer(this);
+    if (answer?.outcome !== 'done') return false;
+    // A row that comes again is no new request: its deletion was confirmed already.
+    return requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= this.newestRequestedAt;
+  }
 }
 
 /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */

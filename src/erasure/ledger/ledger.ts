@@ -30,6 +30,12 @@ export interface LedgerSettings extends ServiceAddress {
 /** A purge writes a line for each of its ids at once. All as one text could be longer than a string may be. */
 const LINES_PER_WRITE = 10_000;
 
+/** A line to be written, unless the lines that other runs wrote meanwhile have made it needless. */
+interface PendingLine {
+  readonly line: LedgerLine;
+  readonly isWanted: () => boolean;
+}
+
 /**
  * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
  * that wait for the disk at the same time share one `fsync`. After a write has failed every call fails. Without a
@@ -44,7 +50,7 @@ export class Ledger {
   readonly #clock: Clock;
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
-  readonly #pending: LedgerLine[] = [];
+  readonly #pending: PendingLine[] = [];
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
   #writes: Promise<void> = Promise.resolve();
 
@@ -101,14 +107,25 @@ export class Ledger {
     return this.writeAll([content]);
   }
 
+  /** Writes the line if it is still wanted once the lines of other runs are read. Resolves to whether it was. */
+  async writeIf(isWanted: () => boolean, content: LineContent): Promise<boolean> {
+    let isWritten = true;
+    await this.writeAll([content], () => {
+      isWritten = isWanted();
+      return isWritten;
+    });
+    return isWritten;
+  }
+
   /** The same for several lines, which follow each other. */
-  async writeAll(contents: readonly LineContent[]): Promise<void> {
+  async writeAll(contents: readonly LineContent[], isWanted = () => true): Promise<void> {
     for (const content of contents) this.history.noteConfirmation(content);
     const { ledgerDir: folder } = this.#settings;
     if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
-      this.#pending.push({ v: 1, run: this.runId, at, key_check: this.keys.lines.keyCheck, ...content });
+      const line = { v: 1, run: this.runId, at, key_check: this.keys.lines.keyCheck, ...content } as const;
+      this.#pending.push({ line, isWanted });
     }
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
@@ -116,17 +133,18 @@ export class Ledger {
   }
 
   async #writePending(folder: string): Promise<void> {
-    const lines = this.#pending.splice(0);
-    if (lines.length === 0) return;
-    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
+    const pending = this.#pending.splice(0);
+    if (pending.length === 0) return;
+    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, pending, checkHeld));
     await withDiskErrors(diskContextOf(folder), appending);
   }
 
-  async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
+  async #append(folder: string, pending: readonly PendingLine[], checkHeld: () => void): Promise<void> {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
+      const lines = pending.filter(({ isWanted }) => isWanted()).map(({ line }) => line);
       let end = this.#end;
       if (end.size === 0) await syncFolder(folder);
       checkHeld();

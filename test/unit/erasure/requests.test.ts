@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
+import { proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { IdList } from '../../../src/erasure/list/id-list.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
-import { sendRequests } from '../../../src/erasure/requests.ts';
+import { type RequestLimits, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { LeapingClock } from '../../support/clock.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { recorder } from '../../support/service/service.ts';
 
 type Kind = DeletionAnswer['kind'];
@@ -18,14 +20,27 @@ const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
 
 type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
 
-async function send(ids: readonly string[], answer: Answering, { limits = {}, stop = new AbortController() } = {}) {
+interface Sending {
+  readonly limits?: Partial<RequestLimits>;
+  readonly stop?: AbortController;
+  readonly ledger?: Ledger;
+  readonly requestsAgain?: boolean;
+  readonly requestedAt?: string | undefined;
+}
+
+function listOf(ids: readonly string[], requestedAt?: string): IdList {
+  const list = new IdList();
+  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id, requestedAt });
+  return list;
+}
+
+async function send(ids: readonly string[], answer: Answering, more: Sending = {}) {
+  const { limits = {}, stop = new AbortController(), requestsAgain = false, requestedAt } = more;
   const clock = new LeapingClock();
   const { events, logger } = recorder();
   const seen: string[] = [];
-  const list = new IdList();
-  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
   const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
-  const ledger = await Ledger.open(service, { clock, isPlan: false });
+  const ledger = more.ledger ?? (await Ledger.open(service, { clock, isPlan: false }));
   const deleter = {
     async deleteProfile(id: string) {
       seen.push(id);
@@ -33,8 +48,9 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
     },
   };
   const decisions = new Map<string, string>();
-  const requested = await sendRequests(list.listedIds(), {
+  const requested = await sendRequests(listOf(ids, requestedAt).listedIds(), {
     ledger,
+    requestsAgain,
     deleter,
     clock,
     random: () => 1,
@@ -109,6 +125,29 @@ describe('the requests of a run', () => {
     expect(decisions).toEqual({ a: 'done', b: 'done' });
     expect(seen).toEqual(['a', 'b']);
   });
+});
+
+it.each<[string, boolean, string | undefined, string[]]>([
+  ['no ID that another run has deleted meanwhile', false, undefined, ['b']],
+  ['an ID that another run has deleted meanwhile, if it is asked for again', true, undefined, ['a', 'b']],
+  ['an ID that another run has deleted meanwhile, if its row has a later time', false, '2026-02-01', ['a', 'b']],
+])('a run requests %s', async (_, requestsAgain, requestedAt, requested) => {
+  const settings = { baseUrl: 'https://host', serviceId: 's', ledgerDir: newFolder(), ledgerKey: undefined };
+  const openLedger = () => Ledger.open(settings, { clock: new LeapingClock(), isPlan: false, ids: ['a', 'b'] });
+  const [ledger, other] = [await openLedger(), await openLedger()];
+  for (const run of [ledger, other]) await run.begin({ ids: 2, places: [], requests: true });
+  const id = other.keys.ids.hashOf('a');
+  await other.write({ kind: 'before', id });
+  await other.write({ kind: 'after', id, outcome: 'done', code: '20000', status: 200 });
+  const { seen, decisions, counts } = await send(['a', 'b'], () => answerOf('done'), {
+    ledger,
+    requestsAgain,
+    requestedAt,
+  });
+  expect([seen, decisions]).toEqual([requested, { a: 'done', b: 'done' }]);
+  expect(counts).toMatchObject({ requests: requested.length, done: 2 });
+  const { ids } = await proveErasure(listOf(['a', 'b']), settings);
+  expect(ids.map(({ state }) => state)).toEqual(['confirmed', 'confirmed']);
 });
 
 describe('the pace of requests', () => {
