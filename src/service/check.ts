@@ -57,7 +57,9 @@ export async function checkService(
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
       const firstNoData = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (!mayBeDueToEvent(firstNoData)) return firstNoData;
+      if (firstNoData === undefined || firstNoData.code === HTML_PAGE_CODE) return firstNoData;
+      // For these alone the event that does not exist may be the reason.
+      if (!['empty', 'invalid', 'retry', 'retry_or_split'].includes(firstNoData.kind)) return firstNoData;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
@@ -82,12 +84,6 @@ function verdictOnError(error: unknown, host: string): Omit<CheckVerdict, 'quota
   const time = formatDuration(CHECK_TIMEOUT_MS);
   const message = `${host} takes connections, but sent no export within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
   return { kind: 'usable', code: 'slow', message };
-}
-
-/** True if the event that does not exist may be why no data came. */
-function mayBeDueToEvent(noData: NoData | undefined): boolean {
-  if (noData === undefined || noData.code === HTML_PAGE_CODE) return false;
-  return ['empty', 'invalid', 'retry', 'retry_or_split'].includes(noData.kind);
 }
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */

@@ -18,7 +18,7 @@ import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { outcomeOf } from '../outcome-table.ts';
 import { serviceRequest } from '../service-request.ts';
-import { originOf, peekBody, traitsOfBody } from './content.ts';
+import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -126,8 +126,9 @@ export class ExportClient implements ExportService {
     const { exportToken, baseUrl } = this.#options;
     const { status, headers } = answer;
     const traits: ExportTraits = {
-      ...traitsOfBody(start, exportToken.reveal()),
       status,
+      content: contentOf(start, { isFinished: true }) ?? 'maybe_csv',
+      reason: reasonIn(start.toString(), exportToken.reveal()),
       host: this.#transport.host,
       redirectOrigin: originOf(headers.location, baseUrl),
     };

@@ -2,7 +2,7 @@ import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
 import { rejoined } from '../../base/lines.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { ByteStream } from '../../http/body.ts';
-import type { BodyContent, ExportTraits } from './outcomes.ts';
+import type { BodyContent } from './outcomes.ts';
 
 /** The content that the first bytes show; undefined while there are too few of them. `isFinished`: no more will come. */
 export function contentOf(
@@ -18,19 +18,13 @@ export function contentOf(
   return start && (start.otherFormat?.kind ?? 'maybe_csv');
 }
 
-/** What a body that is not data shows. */
-export const traitsOfBody = (body: Buffer, token: string): Pick<ExportTraits, 'content' | 'reason'> => ({
-  content: contentOf(body, { isFinished: true }) ?? 'maybe_csv',
-  reason: reasonIn(body.toString(), token),
-});
-
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
 /** A body that is a reason alone; of one word it could be any text. */
 const REASON_ALONE = /^\uFEFF?\s*"?([a-z]+(?:_[a-z]+)+)"?\s*$/i;
 const LONGEST_REASON = 60;
 
 /** The reason of a failure. It is printed: only plain words are accepted, and no text that contains the token. */
-function reasonIn(text: string, token: string): string | undefined {
+export function reasonIn(text: string, token: string): string | undefined {
   const { message, code, error } = parseJsonObject(text);
   const inner = isObject(error) ? [error.code, error.message] : [error];
   for (const value of [message, code, ...inner, REASON_ALONE.exec(text)?.[1]]) {

@@ -1,4 +1,3 @@
-import type { Runtime } from '../../base/runtime.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { BodyOutput } from './checked-body.ts';
@@ -11,8 +10,7 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
 export interface ProfileOptions<Output extends BodyOutput>
-  extends Omit<Runtime, 'env'>,
-    Pick<DownloadOptions<Output>, 'service' | 'openOutput'> {
+  extends Omit<DownloadOptions<Output>, 'label' | 'mayGrow' | 'request' | 'scannerOptions'> {
   readonly scannerOptions?: Omit<ScannerOptions, 'needsEventColumns'>;
 }
 

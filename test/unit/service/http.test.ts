@@ -7,7 +7,7 @@ import { proxyFor } from '../../../src/http/proxy.ts';
 import { readQuotaReport } from '../../../src/http/quota-report.ts';
 import { TimeLimitReached } from '../../../src/http/time-limit.ts';
 import { Transport, type TransportOptions } from '../../../src/http/transport.ts';
-import { originOf, traitsOfBody } from '../../../src/service/export/content.ts';
+import { originOf, reasonIn } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
 import { until } from '../../support/wait.ts';
@@ -87,7 +87,7 @@ describe('the reason of a failure', () => {
     ['[null]', undefined],
     ['query_error and more', undefined],
   ])('is read from %s', (text, reason) => {
-    expect(traitsOfBody(Buffer.from(text), 'secret').reason).toBe(reason);
+    expect(reasonIn(text, 'secret')).toBe(reason);
   });
 
   it('names of a redirect its origin alone', () => {

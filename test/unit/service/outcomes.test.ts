@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
-import { traitsOfBody } from '../../../src/service/export/content.ts';
+import { contentOf } from '../../../src/service/export/content.ts';
 import { EXPORT_OUTCOMES, type ExportTraits } from '../../../src/service/export/outcomes.ts';
 import { outcomeOf } from '../../../src/service/outcome-table.ts';
 
@@ -68,7 +68,7 @@ describe('the answer to an export', () => {
     ['[1]', false],
     ['{"result":"fail","message":"Under maintenance","data":[]}', false],
   ])('an empty list: %s is %s', (text, expected) => {
-    expect(traitsOfBody(Buffer.from(text), 'secret').content === 'empty_list').toBe(expected);
+    expect(contentOf(Buffer.from(text), { isFinished: true }) === 'empty_list').toBe(expected);
   });
 });
 
