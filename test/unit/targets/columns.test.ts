@@ -232,14 +232,22 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     for (const sink of sinks) await sink.close();
   });
 
-  it('of one name are reported with the rescued cells of each', async () => {
-    const csv = csvOf([{ id: 'a', m: '5', n: 'x' }]).replace('df_unified_id,m,n', 'df_unified_id,n,n');
+  it.each(['n', 'N'])('%s and n are reported with the rescued cells of each', async (otherName) => {
+    const csv = csvOf([{ id: 'a', m: '5', n: 'x' }]).replace('df_unified_id,m,n', `df_unified_id,${otherName},n`);
     await place.load([[place.ofCsv(D1, [csv])]], { columnTypes: new Map([['n', 'long']]) });
-    const columns = (await place.report()).columns.filter(({ source }) => source === 'n');
+    const columns = (await place.report()).columns.filter(({ source }) => source === otherName || source === 'n');
     expect(columns.map(({ filledRows, rescuedCells }) => [filledRows, rescuedCells])).toEqual([
       [1, 0],
       [0, 1],
     ]);
+  });
+
+  it('are all counted in a report, however many they are', async () => {
+    const filled = Array.from({ length: 450 }, (_, i) => i % 3 === 0);
+    const cells = Object.fromEntries(filled.map((isFilled, i) => [`c${1000 + i}`, isFilled ? '1' : '']));
+    await place.load([[place.of(D1, [{ id: 'a', ...cells }])]]);
+    const columns = (await place.report()).columns.filter(({ source }) => source in cells);
+    expect(columns.map(({ filledRows }) => filledRows === 1)).toEqual(filled);
   });
 
   it('are recorded with the day of the cell that changed them, though an earlier cell has its shape', async () => {
