@@ -102,14 +102,14 @@ const FAILURES = {
   },
 } satisfies Record<string, Failure>;
 
-const findFailure = (text: string): readonly [string, Failure] | undefined =>
-  Object.entries<Failure>(FAILURES).find(
-    ([, { inFileError, inAnyError = [] }]) =>
+const failureOf = (text: string): Failure | undefined =>
+  Object.values<Failure>(FAILURES).find(
+    ({ inFileError, inAnyError = [] }) =>
       (isFileError(text) && inFileError?.test(text)) || inAnyError.some((pattern) => pattern.test(text)),
   );
 
 const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
-  findFailure(messageOf(thrown))?.[0] === kind;
+  failureOf(messageOf(thrown)) === FAILURES[kind];
 
 /**
  * Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. `place`: the file or
@@ -129,7 +129,7 @@ export function engineError(thrown: unknown, place: string, pathOnDisk: string =
   const sentence = firstLineOf(text)
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
-  const [, failure] = findFailure(text) ?? [];
+  const failure = failureOf(text);
   if (failure !== undefined) return failure.toUserError(place, sentence, pathOnDisk);
   const refusal = `DuckDB refused a statement on ${place} (${errorClassOf(text)}): please report it.`;
   return systemError(refusal, { detail: withoutCells(text), where: { file: place } });
