@@ -4,7 +4,6 @@ import { literal } from '../../base/sql.ts';
 import { copyPathOf, NEW_FILE_OPTIONS, removeDatabase } from '../../engine/session/database-file.ts';
 import { type Engine, MAIN_DATABASE } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
-import { withEngine } from '../../engine/session/open-engine.ts';
 import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
@@ -46,12 +45,9 @@ export async function withCopy<T>(
   const copyPath = copyPathOf(realOrGivenPath(file));
   const lock = { subject: `the file ${file}`, waitMs, clock, signal };
   const copying = withLockFile(`${copyPath}.lock`, lock, async (checkHeld) => {
-    const state = await withLoadedFile(options, 'write', async (engine, loadedState) => {
-      await engine.emptyWal();
-      return loadedState;
-    });
+    await withLoadedFile(options, 'write', (engine) => engine.emptyWal());
     try {
-      return await withEngine(file, 'read_to_copy', options, async (engine) => {
+      return await withLoadedFile(options, 'read_to_copy', async (engine, state) => {
         // From here on writers cannot open the file.
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);

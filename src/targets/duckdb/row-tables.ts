@@ -83,7 +83,7 @@ async function commentColumn(engine: Engine, { name }: Table, column: string, te
   await engine.run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
 }
 
-/** A table with a condition: the rows that a commit of these days replaces. */
+/** A table with a condition: the rows that a commit of these days replaces. Of a snapshot that is all rows. */
 export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;
 
