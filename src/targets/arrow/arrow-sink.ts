@@ -58,7 +58,7 @@ async function writeStream(
       const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
         const { columns, plannedDays } = isPinned
-          ? planPinned(downloads, options)
+          ? planEachDay(downloads, options)
           : await planAllDays(downloads, runFolder, options);
         const dayFiles = writeDayFiles(plannedDays, zoneOf(options.columnSettings.timezone), engine, runFolder);
         // DuckDB writes the next day while one is sent, unless that may have to be waited for at the service.
@@ -78,17 +78,17 @@ async function writeStream(
 }
 
 /** Plans a stream of the pinned columns. Its days are planned as they come. */
-function planPinned(downloads: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions) {
+function planEachDay(downloads: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions) {
   const columns = typedColumns(columnsOfNewTable(columnSettings));
   // What the stream lacks goes to `_rescued`, also if `column_types` names it.
   const pinnedTypes = new Map(columns.map(({ source, type }) => [source, type]));
   const frozenSettings = { ...columnSettings, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
-  async function* planEach(): AsyncGenerator<PlannedDay> {
+  async function* planDays(): AsyncGenerator<PlannedDay> {
     for await (const download of downloads) {
       yield { download, columns: planColumns(columns, [download], frozenSettings, false).columns };
     }
   }
-  return { columns, plannedDays: planEach() };
+  return { columns, plannedDays: planDays() };
 }
 
 /** Plans a stream of the columns of all days. Their files are kept in the folder of the run until the last has come. */

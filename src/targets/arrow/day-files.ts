@@ -88,16 +88,16 @@ async function writeDayFile(
   await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (query) =>
     writeParquet(selectRowsSql(query, columns, EVENTS.programColumns, zone), allRowsPath),
   );
-  const rowId = sharedRowIdSql(columns);
-  const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
+  const rowIdSql = sharedRowIdSql(columns);
+  const dayBeforeSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
   let path = allRowsPath;
-  if ((await engine.count(`(${sentRowsSql})`)) > 0) {
+  if ((await engine.count(`(${dayBeforeSql})`)) > 0) {
     path = join(folder, `${receipt.day}-rest.parquet`);
-    await writeParquet(`FROM ${readFileSql(allRowsPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
+    await writeParquet(`FROM ${readFileSql(allRowsPath)} WHERE ${rowIdSql} NOT IN (${dayBeforeSql})`, path);
     await rm(allRowsPath);
   }
   if (mayShareRows(receipt)) {
-    const select = `SELECT event_date, ${rowId} AS row_id FROM ${readFileSql(path)}`;
+    const select = `SELECT event_date, ${rowIdSql} AS row_id FROM ${readFileSql(path)}`;
     await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT_ROWS} AS ${select}`);
   }
   return { download, path, recordBatchRows, rescuedCells: await countRescuedByKey(engine, readFileSql(path)) };

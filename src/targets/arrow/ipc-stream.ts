@@ -91,10 +91,7 @@ export async function* recordBatches({ path, recordBatchRows }: DayFile) {
   await rm(path);
 }
 
-/**
- * A message begins with the continuation marker and the length of its metadata, 32 bits each. That of a schema has
- * nothing else.
- */
+/** A message begins with a marker and the length of its metadata, 32 bits each. One of a schema has no body. */
 const METADATA_LENGTH_AT = 4;
 const METADATA_AT = 8;
 
