@@ -110,17 +110,17 @@ export class Load {
   async #loadDays(extraction: Extraction, sink: Sink): Promise<void> {
     for await (const { checkedDays: batch, commitInfo } of extraction.batches()) {
       try {
-        await this.#commit(batch, commitInfo, sink);
+        await this.#storeBatch(batch, commitInfo, sink);
       } catch (error) {
         const isTransient = error instanceof UserError && error.kind === 'transient';
         if (batch.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
         // Days before the one that fails are still stored.
-        for (const download of batch) await this.#commit([download], commitInfo, sink);
+        for (const download of batch) await this.#storeBatch([download], commitInfo, sink);
       }
     }
   }
 
-  async #commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, sink: Sink): Promise<void> {
+  async #storeBatch(batch: readonly CheckedDay[], commitInfo: CommitInfo, sink: Sink): Promise<void> {
     const { logger } = this.#deps;
     const commit = await sink.commit(batch, commitInfo);
     logRescued(logger, commit.rescuedCells);
