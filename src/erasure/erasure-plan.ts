@@ -66,11 +66,11 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const idsToRequest = requestableIds.filter(isToRequest);
   const idsDoneBefore = requestableIds.filter((listedId) => !isToRequest(listedId));
   const confirmedIds = idsToRequest.filter((listedId) => outcomeOf(listedId, ledger) === 'done');
-  const idsAskedAgain = new Set(confirmedIds.map(({ id }) => id));
+  const idsToRequestAgain = new Set(confirmedIds.map(({ id }) => id));
   const purgePlan =
     purgeSettings === undefined || (ids.length === 0 && !isSuppressedOnly)
       ? undefined
-      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsAskedAgain }, settings);
+      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequestAgain }, settings);
   return {
     ledger,
     list,

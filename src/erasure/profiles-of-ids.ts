@@ -69,8 +69,8 @@ class ProfilesOfIds {
   readonly #query: ProfileQuery;
   readonly #idsBySpelling: Map<string, string[]>;
   readonly #reader = new RowReader();
-  #unifiedColumn = -1;
-  #externalColumn = -1;
+  #unifiedIdIndex = -1;
+  #externalIdIndex = -1;
 
   constructor(query: ProfileQuery) {
     this.#query = query;
@@ -93,8 +93,8 @@ class ProfilesOfIds {
     while (this.#reader.next()) {
       const cells = this.#reader.row.texts();
       if (this.#reader.rowNumber === 1)
-        [this.#unifiedColumn, this.#externalColumn] = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
-      else this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
+        [this.#unifiedIdIndex, this.#externalIdIndex] = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
+      else this.#add(cells[this.#unifiedIdIndex] ?? '', cells[this.#externalIdIndex] ?? '');
     }
   }
 
@@ -108,7 +108,7 @@ class ProfilesOfIds {
       this.unifiedIdsById.set(externalId, [...(this.unifiedIdsById.get(externalId) ?? []), unifiedId]);
       return;
     }
-    const person = personIdOf(unifiedId, hashKey);
-    if (peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
+    const personId = personIdOf(unifiedId, hashKey);
+    if (peopleInRows.has(personId)) this.peopleWithOtherIds.add(personId);
   }
 }

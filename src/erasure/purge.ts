@@ -45,7 +45,7 @@ export interface PurgePlan {
   /** Empty for a purge of the people of the suppression list alone. */
   readonly listedIds: readonly ListedId[];
   /** Those whose deletion was confirmed before, and is requested once more: the person may have come back. */
-  readonly idsAskedAgain: ReadonlySet<string>;
+  readonly idsToRequestAgain: ReadonlySet<string>;
   readonly listedPeople: ListedPeople;
   readonly places: readonly PlannedPlace[];
   /** What the officer should know, as sentences. */
@@ -67,10 +67,10 @@ const MIN_PEOPLE = 10;
  * Throws UserError for what the execution would stumble over.
  */
 export async function planPurge(
-  erasure: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'idsAskedAgain'>,
+  scope: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'idsToRequestAgain'>,
   service: ServiceAddress,
 ): Promise<PurgePlan> {
-  const { settings, ledger, listedIds, idsAskedAgain } = erasure;
+  const { settings, ledger, listedIds, idsToRequestAgain } = scope;
   const { suppressionList, beginsNewList, runtime } = settings;
   const isSuppressedOnly = listedIds.length === 0;
 
@@ -78,7 +78,7 @@ export async function planPurge(
   await suppressionList.requireWritable();
 
   // 2. The people of the list, in every way.
-  const isErased = (id: string) => ledger.history.wasErased(id) && !idsAskedAgain.has(id);
+  const isErased = (id: string) => ledger.history.wasErased(id) && !idsToRequestAgain.has(id);
   const listedPeople = await findListedPeople(listedIds, settings, isErased);
 
   // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
@@ -116,7 +116,7 @@ export async function planPurge(
       ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
       : [],
   ].flat();
-  return { ...erasure, listedPeople, places, warnings };
+  return { ...scope, listedPeople, places, warnings };
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
@@ -249,11 +249,11 @@ const namesText = (names: readonly string[]): string =>
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines(
   { name: place, people }: PlannedPlace,
-  { listedIds, ledger, idsAskedAgain }: PurgePlan,
+  { listedIds, ledger, idsToRequestAgain }: PurgePlan,
 ): LineContent[] {
   const linesOfIds = listedIds.map(({ id }) => {
     const rows = people.rowCountById.get(id) ?? 0;
-    const again = idsAskedAgain.has(id) || undefined;
+    const again = idsToRequestAgain.has(id) || undefined;
     return { kind: 'purge', id: ledger.keys.ids.hashOf(id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;

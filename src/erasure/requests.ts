@@ -13,8 +13,8 @@ import { RateLimiter } from './rate-limiter.ts';
 const RETRY = { attempts: 6, firstPauseMs: 500, maxPauseMs: 30_000 } as const satisfies Backoff;
 /** Attempts after an answer of unknown meaning, which is unlikely to change. */
 const UNCLEAR_ATTEMPTS = 2;
-/** The service counts as down after so many ids in a row without an answer, or with a passing failure. */
-const MAX_UNANSWERED = 10;
+/** The service counts as down after so many ids in a row with a passing failure, such as no answer. */
+const MAX_FAILURES_IN_ROW = 10;
 /** How often one id waits for the limit before the run gives up: for two hours if no reset is named. */
 const MAX_WAITS = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
@@ -79,8 +79,8 @@ class Sender {
   /** Aborted when the requests in progress have had their time to finish. */
   readonly #graceOver = new AbortController();
   #stoppedBy: RequestAnswer | undefined;
-  /** Number of ids in a row without an answer, or with a passing failure. */
-  #unansweredInRow = 0;
+  /** Number of ids in a row whose last attempt met a passing failure. */
+  #failuresInRow = 0;
 
   constructor(options: RequestOptions) {
     this.#options = options;
@@ -175,7 +175,7 @@ class Sender {
   #settle(answer: RequestAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;
-    this.#unansweredInRow = kind === 'retry' ? this.#unansweredInRow + 1 : 0;
+    this.#failuresInRow = kind === 'retry' ? this.#failuresInRow + 1 : 0;
     switch (kind) {
       case 'done':
         this.#counts.done++;
@@ -195,7 +195,7 @@ class Sender {
         // The report has codes alone: the log has the message of each, once.
         if (undecided_codes[code] === undefined)
           this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
-        if (this.#unansweredInRow >= MAX_UNANSWERED) this.#giveUp(answer);
+        if (this.#failuresInRow >= MAX_FAILURES_IN_ROW) this.#giveUp(answer);
     }
     undecided_codes[code] = (undecided_codes[code] ?? 0) + 1;
     return undefined;

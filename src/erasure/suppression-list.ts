@@ -101,22 +101,22 @@ export class SuppressionList {
       const text = await file.readFile('utf8');
       const wholeText = wholeLines(text);
       const { key, hmacs } = this.#parse(wholeText, secret);
-      const unifiedIds = [...people].filter(([unifiedId]) => !isPlaceholder(unifiedId));
-      const newPeople = new Map(unifiedIds.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
-      for (const hmac of hmacs) newPeople.delete(hmac);
+      const realPeople = [...people].filter(([unifiedId]) => !isPlaceholder(unifiedId));
+      const keyCheckByNewHmac = new Map(realPeople.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
+      for (const hmac of hmacs) keyCheckByNewHmac.delete(hmac);
       const header = { v: 1, kind: 'suppression', key_check: key.keyCheck };
       const newLines = [
         ...(wholeText === '' ? [header] : []),
-        ...Array.from(newPeople, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
+        ...Array.from(keyCheckByNewHmac, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
       ];
-      // The end of the last line, if an editor has left it out; else empty.
-      const missingEnd = wholeText.slice(text.length);
+      // An editor may have left out the end of the last line.
+      const missingEnd = /[^\n]$/.test(wholeText) ? '\n' : '';
       checkHeld();
       if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
       await file.writeFile(missingEnd + newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
       await file.sync();
       await syncFolder(dirname(this.path));
-      return hmacs.length + newPeople.size;
+      return hmacs.length + keyCheckByNewHmac.size;
     } finally {
       await file.close();
     }
@@ -201,11 +201,11 @@ export function refuseOlderList(place: string, knownLength: number | undefined, 
 const textIfThere = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
-/** The text without a last line that a crash has cut. A whole line without an end, as an editor leaves it, gets one. */
+/** The text without a last line that a crash has cut. */
 function wholeLines(text: string): string {
   // A purge begins such a file with the header.
   if (text.trim() === '') return '';
   const end = text.lastIndexOf('\n') + 1;
-  const isWhole = looksHashed(String(parseJsonObject(text.slice(end)).hmac));
-  return isWhole ? `${text}\n` : text.slice(0, end);
+  const isLastWhole = looksHashed(String(parseJsonObject(text.slice(end)).hmac));
+  return isLastWhole ? text : text.slice(0, end);
 }
