@@ -110,10 +110,7 @@ export class Ledger {
   /** Writes the line if it is still wanted once the lines of other runs are read. Resolves to whether it was. */
   async writeIf(isWanted: () => boolean, content: LineContent): Promise<boolean> {
     let isWritten = true;
-    await this.writeAll([content], () => {
-      isWritten = isWanted();
-      return isWritten;
-    });
+    await this.writeAll([content], () => (isWritten = isWanted()));
     return isWritten;
   }
 
