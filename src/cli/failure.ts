@@ -14,23 +14,23 @@ export interface Failure {
 
 export function failureOf(thrown: unknown, { signal, redactor, logger }: Context): Failure {
   const error = diskErrorByItsPath(thrown);
-  const failure = (exit: ExitCode, message: string, log: () => void): Failure => {
+  const failureWith = (exit: ExitCode, message: string, log: () => void): Failure => {
     return { thrown, exit, sentence: redactor.mask(message), log };
   };
   if (error instanceof Stopped || signal.aborted) {
     const reason: unknown = signal.reason ?? error;
     const message = `${messageOf(reason)}. Run the same command again.`;
-    return failure(stopExit(reason), message, () => logger.warn('run.stopped', message));
+    return failureWith(stopExit(reason), message, () => logger.warn('run.stopped', message));
   }
   if (error instanceof UserError) {
     const message = messageIn(error);
-    return failure(error.exitCode, message, () => {
+    return failureWith(error.exitCode, message, () => {
       logger.error('run.failed', message, { kind: error.kind, ...error.where });
       if (error.detail !== error.message) logger.debug('run.failed.detail', error.detail);
     });
   }
   const message = `a defect of dfinery-elt, please report it: ${defectText(error)}`;
-  return failure(EXIT.failed, message, () => logger.error('run.defect', message));
+  return failureWith(EXIT.failed, message, () => logger.error('run.defect', message));
 }
 
 /** The process ends by the signal itself, which a shell shows as this code. */

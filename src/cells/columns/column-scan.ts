@@ -45,6 +45,15 @@ export interface ColumnScan extends KeptColumn {
  */
 type CellUse = 'examined' | 'unread' | 'row_id' | 'event_name';
 
+function useOf(column: KeptColumn | undefined, idColumn: string): CellUse {
+  if (column === undefined) return 'unread';
+  const { source, occurrence, declaredType, isHashed } = column;
+  // An event name that is hashed must not be remembered. A hashed id still identifies its row.
+  if (source === EVENT_NAME && occurrence === 1 && !isHashed) return 'event_name';
+  if (source === idColumn && occurrence === 1) return 'row_id';
+  return declaredType === 'string' ? 'unread' : 'examined';
+}
+
 /** What the cells of one column have told so far. */
 interface Tally {
   /** Undefined for a dropped column. */
@@ -152,15 +161,6 @@ export class ColumnScanner {
     const utc = seconds - offset;
     return utc + this.#zone.offsetAt(utc);
   }
-}
-
-function useOf(column: KeptColumn | undefined, idColumn: string): CellUse {
-  if (column === undefined) return 'unread';
-  const { source, occurrence, declaredType, isHashed } = column;
-  // An event name that is hashed must not be remembered. A hashed id still identifies its row.
-  if (source === EVENT_NAME && occurrence === 1 && !isHashed) return 'event_name';
-  if (source === idColumn && occurrence === 1) return 'row_id';
-  return declaredType === 'string' ? 'unread' : 'examined';
 }
 
 /** Names in lower case that tell a second header: the required columns but the event name, which may have another. */

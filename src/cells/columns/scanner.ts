@@ -53,7 +53,7 @@ export interface ScanResult {
 /** What follows from a header, for the rows below it. */
 interface HeaderSetup {
   /** The column of `df_unified_id`; -1 if there is none. */
-  readonly personColumn: number;
+  readonly personColumnNumber: number;
   readonly invalidUtf8Counter: InvalidUtf8Counter;
   readonly columnScanner: ColumnScanner;
   readonly writer: RowWriter;
@@ -117,9 +117,9 @@ export class Scanner {
     return this.#setup?.writer.take() ?? Buffer.alloc(0);
   }
 
-  #readRow({ personColumn, invalidUtf8Counter, columnScanner, writer }: HeaderSetup): void {
+  #readRow({ personColumnNumber, invalidUtf8Counter, columnScanner, writer }: HeaderSetup): void {
     const reader = this.#reader;
-    if (this.#isSuppressed(reader.row, personColumn)) {
+    if (this.#isSuppressed(reader.row, personColumnNumber)) {
       this.#suppressedRows++;
       return;
     }
@@ -136,9 +136,9 @@ export class Scanner {
       throw this.#reader.rowError('no_header', 'column names', 'empty cells');
     }
     if (needsEventColumns) this.#checkRequired(names);
-    const personColumn = names.indexOf(UNIFIED_ID);
+    const personColumnNumber = names.indexOf(UNIFIED_ID);
     // Without the column of people nobody would be left out.
-    if (suppression !== undefined && personColumn < 0)
+    if (suppression !== undefined && personColumnNumber < 0)
       throw this.#reader.rowError('missing_columns', UNIFIED_ID, `${names.length} other columns`);
     const { columns, editedNames } = editHeader(names, edits);
     if (columns.every((column) => column === undefined))
@@ -146,7 +146,8 @@ export class Scanner {
     const writer = new RowWriter(columns, edits.hashKey);
     writer.write(this.#reader.row, true);
     const columnScanner = new ColumnScanner(names, columns, zoneOf(timezone));
-    return { personColumn, editedNames, invalidUtf8Counter: new InvalidUtf8Counter(columns), columnScanner, writer };
+    const invalidUtf8Counter = new InvalidUtf8Counter(columns);
+    return { personColumnNumber, editedNames, invalidUtf8Counter, columnScanner, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -162,10 +163,10 @@ export class Scanner {
     }
   }
 
-  #isSuppressed(row: CsvRow, personColumn: number): boolean {
+  #isSuppressed(row: CsvRow, personColumnNumber: number): boolean {
     const { suppression } = this.#options;
     if (suppression === undefined) return false;
-    const k = row.cellOf(personColumn);
+    const k = row.cellOf(personColumnNumber);
     if (k < 0) return false;
     this.#person.read(row, k);
     return suppression.has(this.#person.content);

@@ -130,11 +130,11 @@ export class CsvRow {
   }
 
   /** The number `k` of a column's cell; -1 if that is empty. */
-  cellOf(column: number): number {
+  cellOf(columnNumber: number): number {
     const { filledCells, columnNumbers } = this;
     let k = 0;
-    while (k < filledCells && columnNumbers[k] < column) k++;
-    return k < filledCells && columnNumbers[k] === column ? k : -1;
+    while (k < filledCells && columnNumbers[k] < columnNumber) k++;
+    return k < filledCells && columnNumbers[k] === columnNumber ? k : -1;
   }
 
   /** The texts of all cells, the empty ones too. */

@@ -45,7 +45,10 @@ const firstNames = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, MAX_NAMES).join(', ')} and ${names.length - MAX_NAMES} more`;
 
-/** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
+/**
+ * Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. After SIGTERM
+ * seconds are left: it makes one short attempt. After Ctrl-C it makes none, since the user knows.
+ */
 export async function notify(
   summary: Summary,
   { place, config: { historyDays } }: Pick<SyncInput, 'place' | 'config'>,
@@ -55,7 +58,6 @@ export async function notify(
   const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
   const isTerminated = signal.reason instanceof Stopped && signal.reason.signal === 'SIGTERM';
-  // Whoever pressed Ctrl-C knows.
   if (notifyUrl === undefined || reasons.length === 0 || (signal.aborted && !isTerminated)) return;
   const command = printable(`sync ${place.target.name} ${place.address}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
@@ -65,7 +67,6 @@ export async function notify(
     : { timeoutMs: TIMEOUT_MS, signal };
   const attempt = () => post(new URL(notifyUrl.reveal()), body, context, limits);
   let problem = await attempt();
-  // A process that is told to end has seconds left: one attempt is enough.
   if (problem !== undefined && !signal.aborted) problem = await attempt();
   if (problem !== undefined) logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);
 }
