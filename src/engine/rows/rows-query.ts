@@ -25,7 +25,7 @@ export interface RowsQuery {
 }
 
 /** The table that gets the rows, with its columns after the batch. */
-interface PlannedTable {
+export interface PlannedTable {
   readonly table: Table;
   readonly columns: readonly PlannedColumn[];
   readonly zone: Zone | undefined;

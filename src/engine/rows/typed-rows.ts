@@ -3,25 +3,22 @@
 //
 // `row-counts.ts` counts stored rows by day, `check-rows.ts` for `verify`, and `report-counts.ts` for a report.
 
-import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
-import type { PlannedBatch } from '../../table/batch-plan.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { queryOfDownloads, type RowsQuery } from './rows-query.ts';
+import { type PlannedTable, queryOfDownloads, type RowsQuery } from './rows-query.ts';
 
 /**
- * Stores the rows of a batch. The caller has begun a transaction. Downloads without duplicate ids share one query, since
+ * Stores the rows of downloads. The caller has begun a transaction. Those without duplicate ids share one query, since
  * each statement takes blocks for every column. In each other download equal keys are numbered. Throws unless all rows
  * of the files are stored. `storeRows` stores the rows of a query, and returns their number.
  */
 export async function storeTypedRows(
   engine: Engine,
-  { table, columns, downloads }: Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>,
-  zone: Zone | undefined,
+  plannedTable: PlannedTable,
+  downloads: readonly CheckedDay[],
   storeRows: (query: RowsQuery) => Promise<number>,
 ): Promise<void> {
-  const plannedTable = { table, columns, zone };
   const downloadsWithRows = downloads.filter((download) => keptRowsOf(download) > 0);
   const uniqueIdDownloads = downloadsWithRows.filter((download) => !mayHaveDuplicateIds(download));
   if (uniqueIdDownloads.length > 0) {

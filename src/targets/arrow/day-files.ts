@@ -85,7 +85,7 @@ async function writeDayFile(
     );
   await engine.keepOrder();
   const allRowsPath = join(folder, `${receipt.day}.parquet`);
-  await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (query) =>
+  await storeTypedRows(engine, { table: EVENTS, columns, zone }, [download], (query) =>
     writeParquet(selectRowsSql(query, columns, EVENTS.programColumns, zone), allRowsPath),
   );
   const rowIdSql = sharedRowIdSql(columns);

@@ -93,7 +93,7 @@ export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<St
   const days = downloads.map(({ receipt }) => receipt.day);
   // 1. The rows of the days.
   let rowsRemoved = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
-  await storeTypedRows(engine, plan, zoneOf(tableBefore.timezone), ({ sql }) =>
+  await storeTypedRows(engine, { ...plan, zone: zoneOf(tableBefore.timezone) }, downloads, ({ sql }) =>
     engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`),
   );
   // 2. The rows that neighbouring days share with them.

@@ -74,11 +74,12 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   // A killed run may leave a file of profiles whose table is not stored: the file brings it. No row of it is left out.
   const storedRows = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
   const profilesState = table.isSnapshot ? tableAfterBatch(plan, storedRows, changedAt) : undefined;
+  const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
-  await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
+  await storeTypedRows(place.engine, { ...plan, zone }, [download], async (rowsQuery) => {
     const isInFile = ({ name, group }: StoredColumn) =>
-      layout.hasAllColumns || group === 'system' || rows.filledColumns.has(name);
-    const query = selectRowsSql(rows, columns.filter(isInFile), fileProgramColumns(layout, tableBefore.timezone), zone);
+      layout.hasAllColumns || group === 'system' || rowsQuery.filledColumns.has(name);
+    const query = selectRowsSql(rowsQuery, columns.filter(isInFile), programColumns, zone);
     file = await writeTableFile(place, table.name, query, receipt, profilesState);
     return file.rows;
   });
