@@ -15,7 +15,7 @@ export class OutputQueue {
   #isScheduled = false;
   /** Number of bytes that the system has not taken yet. */
   #pendingBytes = 0;
-  /** Settles when the system has taken what the stream got last, and so everything before it. */
+  /** Resolves when the system has taken, or refused, what the stream got last, and so everything before it. */
   #lastWrite: Promise<void> = Promise.resolve();
   #failure: Error | undefined;
 

@@ -131,9 +131,13 @@ function columnsAfterDay(
 }
 
 /**
- * The forms by which the cells of a day are read. Where cells have widened a column to string, `1.50` gets the text of
- * a number, `1.5`. In a column that is always a string it stays `1.50`: the cells have the form STRING alone. The text
- * `null` is absent beside `1.50`, and a text beside `x`.
+ * The forms by which the cells of a day are read.
+ *
+ *     column                              cell `1.50`                                cell `null`
+ *     string by the service or settings   1.50: the form is STRING alone             a text
+ *     string by its cells                 1.5 in a day of numbers alone, else 1.50   a text
+ *     double                              1.5                                        absent
+ *     not in the table                    1.50, in `_rescued`                        a text beside other texts, else absent
  */
 function columnForms(forms: CellForms, { type, isInferred }: TypeAfterDay): ColumnForms {
   if (type === 'string' && !isInferred) return { forms: STRING, hasAbsentNull: false };

@@ -132,9 +132,7 @@ export class Scanner {
   #readHeader(): HeaderSetup {
     const { needsEventColumns, suppression, edits = NO_EDITS, timezone } = this.#options;
     const names = this.#reader.row.texts();
-    if (names.every((name) => name === '')) {
-      throw this.#reader.rowError('no_header', 'column names', 'empty cells');
-    }
+    if (names.every((name) => name === '')) throw this.#reader.rowError('no_header', 'column names', 'empty cells');
     if (needsEventColumns) this.#checkRequired(names);
     const personColumnNumber = names.indexOf(UNIFIED_ID);
     // Without the column of people nobody would be left out.
@@ -158,9 +156,8 @@ export class Scanner {
       throw new UnusableCsv(`a header with ${missingNames.join(', ')}`, 'not one column that every export has');
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
     if (reader.row.hasBareCr) throw new UnusableCsv('lines that end in LF or CRLF', 'a CR in its header');
-    if (missingNames.length > 0) {
+    if (missingNames.length > 0)
       throw reader.rowError('missing_columns', missingNames.join(', '), `${names.length} other columns`);
-    }
   }
 
   #isSuppressed(row: CsvRow, personColumnNumber: number): boolean {

@@ -84,8 +84,6 @@ export const LONG_CODEC: ScalarCodec = {
 };
 
 const DOUBLE_PATTERN = '-?(0|[1-9][0-9]*)\\.[0-9]+|-?[0-9]\\.[0-9]+E[+-]?[0-9]+';
-/** Up to this length a text with a dot has at most 15 digits; a shorter integer has no more either. */
-const EXACT_LENGTH = EXACT_DIGITS + 1;
 /** -2^63 and 2^63. */
 const LONG_BOUNDS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
@@ -98,7 +96,8 @@ const doubleSql = (expr: string): string =>
 function dottedDoubleSql(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
   const text = varcharSql(value);
-  const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
+  // One of its characters is the dot.
+  const isShort = `length(${expr}) <= ${EXACT_DIGITS + 1} AND NOT contains(${expr}, 'E')`;
   const roundTrips = `isfinite(${value}) AND ${digitsSql(expr)} = ${digitsSql(text)}`;
   return `CASE WHEN ${isShort} OR ${text} = ${expr} OR ${roundTrips} THEN ${value} END`;
 }
@@ -107,7 +106,7 @@ function dottedDoubleSql(expr: string): string {
 function exactIntegerSql(expr: string): string {
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
-  return `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
+  return `CASE WHEN length(${expr}) <= ${EXACT_DIGITS} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
 }
 
 /** SQL of the significant digits of a number's text. */

@@ -53,7 +53,6 @@ export class Zone {
   /** The offset of a day, if it was the same from the day before until the day after. */
   readonly #offsetsByDay = new Map<number, number | undefined>();
 
-  /** Throws RangeError for a name that the runtime does not know. */
   constructor(name: string) {
     this.name = name;
     this.#format = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'longOffset', year: 'numeric' });
