@@ -4,23 +4,20 @@ import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowsByReason, rowsOf, rowsTe
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
-/**
- * What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. `execution`: undefined
- * before it.
- */
+/** What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. */
 export function reportOf(
   plan: ErasurePlan,
-  execution: { readonly purged: PurgeOutcome | undefined; readonly requested: RequestResult | undefined } | undefined,
+  mode: 'plan' | 'executed',
   elapsedMs: number,
+  purgeOutcome?: PurgeOutcome,
+  { counts, stoppedBy }: RequestResult = NO_REQUESTS,
 ) {
   const { ledger, list, purgePlan, idsToRequest } = plan;
-  const isPlan = execution === undefined;
-  const { purged, requested } = execution ?? {};
-  const { counts, stoppedBy } = requested ?? NO_REQUESTS;
+  const isPlan = mode === 'plan';
   return {
     v: 1,
     kind: 'deletion',
-    mode: isPlan ? 'plan' : 'executed',
+    mode,
     run: isPlan ? null : ledger.runId,
     ...list.counts,
     done_before: plan.idsDoneBefore.length,
@@ -30,8 +27,8 @@ export function reportOf(
     /** Null if the service was not asked. */
     ids_with_profile: purgePlan?.listedPeople.profiledIdCount ?? null,
     hash: plan.hash,
-    warnings: [...new Set([...plan.warnings, ...(purgePlan?.warnings ?? []), ...(purged?.warnings ?? [])])],
-    places: (purged ?? purgePlan)?.places.map((place) => placeReport(place, list.listedIds())) ?? [],
+    warnings: [...new Set([...plan.warnings, ...(purgePlan?.warnings ?? []), ...(purgeOutcome?.warnings ?? [])])],
+    places: (purgeOutcome ?? purgePlan)?.places.map((place) => placeReport(place, list.listedIds())) ?? [],
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.

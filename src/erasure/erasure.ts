@@ -36,7 +36,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
   const { ledger, purgePlan, idsToRequest, idsDoneBefore } = plan;
-  const planReport = reportOf(plan, undefined, runtime.clock.now() - beganAt);
+  const planReport = reportOf(plan, 'plan', runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   const failure = planFailure(plan, settings);
@@ -54,25 +54,25 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   }
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.
-  const purged = purgePlan && (await purgePlaces(purgePlan));
+  const purgeOutcome = purgePlan && (await purgePlaces(purgePlan));
   runtime.signal.throwIfAborted();
 
   // 4. Request: ask the service for everybody not deleted yet. Then it knows no profile of them, by which rows that
   // stayed could be found. A place with `unreached` counts as purged: only bytes and damaged files stay there.
-  const isPurged = purged?.places.every(({ removal }) => removal !== undefined) ?? true;
-  let requested: RequestResult | undefined;
+  const isPurged = purgeOutcome?.places.every(({ removal }) => removal !== undefined) ?? true;
+  let requestResult: RequestResult | undefined;
   if (isPurged && deleter !== undefined) {
     const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
     for (const { id } of idsDoneBefore) noteDecision(id, 'done');
     const requestOptions = { ...runtime, ledger, limits: settings, deleter, requestsAgain, onDecided: noteDecision };
-    requested = await sendRequests(idsToRequest, requestOptions);
+    requestResult = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();
 
   // 5. Report: what it says of people is in the ledger by now.
-  const report = reportOf(plan, { purged, requested }, runtime.clock.now() - beganAt);
-  const requestsFailure = requested && requestFailure(plan, requested, purged, options);
-  return { report, failure: worstOf([...(purged?.failures ?? []), requestsFailure]) };
+  const report = reportOf(plan, 'executed', runtime.clock.now() - beganAt, purgeOutcome, requestResult);
+  const requestsFailure = requestResult && requestFailure(plan, requestResult, purgeOutcome, options);
+  return { report, failure: worstOf([...(purgeOutcome?.failures ?? []), requestsFailure]) };
 }
 
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
@@ -81,15 +81,15 @@ const MIN_REJECTED = 10;
 function requestFailure(
   { ledger, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
-  purged: PurgeOutcome | undefined,
+  purgeOutcome: PurgeOutcome | undefined,
   { settings, runtime }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
   const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
-  const areRowsGone = purged?.places.every(({ failure }) => failure === undefined);
+  const areRowsGone = purgeOutcome?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint = purged ? ' To purge places without asking the service, give --purge-only.' : '';
+  const purgeOnlyHint = purgeOutcome ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
   if (undecided > 0) {
     const codes = codesText(counts.undecided_codes);
