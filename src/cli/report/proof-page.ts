@@ -36,6 +36,8 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const { requested_by: officers, reasons, since, until } = summary;
   const dayOf = (at: string) => at.slice(0, 10);
   const wasShown = ids.some(({ shown }) => shown.length > 0);
+  const places = summary.places.map(({ place }) => place);
+  const headings = ['Row', 'The service', ...places, ...(wasShown ? ['Shown here'] : [])];
   const sentences = [...countSentences(proof), ...summary.places.map(placeSentences)];
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${formatCount(ids.length, 'ID')}. This page names nobody.</p>
@@ -61,31 +63,28 @@ ${whatStays(proof).map((sentence) => html`<li>${sentence}</li>`)}
 <p>${isList ? 'Keep the list apart from this page: its row numbers connect the two.' : 'It was given when this page was made.'}
 All times are UTC. A place has the number of rows that left it, and by when.</p>
 <table>
-<thead><tr><th scope="col">Row</th><th scope="col">The service</th>${summary.places.map(({ place }) => html`<th scope="col">${place}</th>`)}${wasShown ? html`<th scope="col">Shown here</th>` : ''}</tr></thead>
-<tbody>${ids.map((id) => rowOf(id, summary.places, wasShown))}</tbody>
+<thead><tr>${headings.map((heading) => html`<th scope="col">${heading}</th>`)}</tr></thead>
+<tbody>${ids.map((id) => tableRow(id, places, wasShown))}</tbody>
 </table>`;
   return pageOf(`Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}`, PROOF_STYLE, content);
 }
 
 const NOT_RECORDED = 'not in the ledger';
 
-function rowOf(id: Proof['ids'][number], places: Proof['summary']['places'], wasShown: boolean): Html {
-  const cells = places.map(({ place }) => {
-    const texts = id.removals
-      .filter((removal) => removal.place === place && (removal.rows > 0 || removal.removed_at !== null))
-      .map(({ rows, at, removed_at }) =>
-        removed_at === null
-          ? `${formatCount(rows, 'row')} found ${formatMinute(at)}, removal not recorded`
-          : `${formatCount(rows, 'row')} by ${formatMinute(removed_at)}`,
-      );
-    const sinceTexts = id.unpurged
-      .filter((namedPlace) => namedPlace.place === place)
-      .map(({ since }) => `not purged since ${formatMinute(since)}`);
-    return html`<td>${[...new Set([...texts, ...sinceTexts])].join('; ') || '–'}</td>`;
+function tableRow(id: Proof['ids'][number], places: readonly string[], wasShown: boolean): Html {
+  const purgeTexts = places.map((place) => {
+    const removals = id.removals.filter((removal) => removal.place === place);
+    const removalTexts = removals.flatMap(({ rows, at, removed_at }) => {
+      if (removed_at !== null) return `${formatCount(rows, 'row')} by ${formatMinute(removed_at)}`;
+      return rows === 0 ? [] : `${formatCount(rows, 'row')} found ${formatMinute(at)}, removal not recorded`;
+    });
+    const unpurged = id.unpurged.filter((namedPlace) => namedPlace.place === place);
+    const unpurgedTexts = unpurged.map(({ since }) => `not purged since ${formatMinute(since)}`);
+    return [...new Set([...removalTexts, ...unpurgedTexts])].join('; ');
   });
-  const accessTexts = id.shown.map(({ at, rows }) => `${formatCount(rows, 'row')}, ${formatMinute(at)}`);
-  const access = wasShown ? html`<td>${accessTexts.join('; ') || '–'}</td>` : '';
-  return html`<tr><td>${id.row}</td><td>${answerText(id, formatMinute)}</td>${cells}${access}</tr>`;
+  const shownText = id.shown.map(({ at, rows }) => `${formatCount(rows, 'row')}, ${formatMinute(at)}`).join('; ');
+  const cells = [id.row, answerText(id, formatMinute), ...purgeTexts, ...(wasShown ? [shownText] : [])];
+  return html`<tr>${cells.map((cell) => html`<td>${cell === '' ? '–' : cell}</td>`)}</tr>`;
 }
 
 const whatStays = ({ summary }: Proof): (string | Html)[] => [
