@@ -6,12 +6,14 @@ import { readLines } from '../../base/lines.ts';
 import type { LedgerKeys } from './ledger-file.ts';
 import type { LedgerLine, SignedLine } from './lines.ts';
 
-/** `prev` of the first line of a ledger. */
-const GENESIS = '0'.repeat(64);
-
-/** Where a chain ends: behind so many lines, which are `size` bytes. `head` is the code of the last. */
-type ChainEnd = Readonly<typeof EMPTY_CHAIN>;
-export const EMPTY_CHAIN = { lineCount: 0, size: 0, head: GENESIS };
+/** Where a chain ends: behind so many lines, which are `size` bytes. */
+interface ChainEnd {
+  readonly lineCount: number;
+  readonly size: number;
+  /** The code of the last line. The first line has that of an empty chain as its `prev`. */
+  readonly head: string;
+}
+export const EMPTY_CHAIN: ChainEnd = { lineCount: 0, size: 0, head: '0'.repeat(64) };
 
 /** The text of lines that follow `end`, and the end behind them. */
 export function signLines(lines: readonly LedgerLine[], { lineCount, size, head }: ChainEnd, key: HashKey) {
@@ -76,16 +78,16 @@ export async function readChain(path: string, key: HashKey, from: ChainEnd, onLi
 
 /**
  * Checks a whole ledger, and gives each good line to `onLine`. `head`: the code of a line that must be there, as a run
- * printed it. So a tail that was cut off is found, too. By default it is that before the first line, which every ledger
- * has. The result is schemas/ledger-verdict.json.
+ * printed it. So a tail that was cut off is found, too. By default it is that of an empty chain, with which every ledger
+ * begins. The result is schemas/ledger-verdict.json.
  */
 export async function verifyLedger(
   { path, keys }: { readonly path: string; readonly keys: LedgerKeys },
-  head = GENESIS,
+  head = EMPTY_CHAIN.head,
   onLine: OnLine = () => {},
 ) {
   const expectedHead = head.trim().toLowerCase();
-  let isHeadSeen = expectedHead === GENESIS;
+  let isHeadSeen = expectedHead === EMPTY_CHAIN.head;
   const { end, tornBytes, problem } = await readChain(path, keys.lines, EMPTY_CHAIN, (line, lineNumber) => {
     isHeadSeen ||= line.mac === expectedHead;
     onLine(line, lineNumber);

@@ -1,5 +1,5 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes the lines that `lines.ts` describes. `chain.ts` verifies that they follow each other.
+// `ledger.ts` writes the lines that `lines.ts` describes. `chain.ts` chains them, and verifies that chain.
 // `ledger-file.ts` finds their file, and derives its keys from that of `key-file.ts`. `history.ts` finds out what the
 // lines say of some ids. `proof.ts` proves it, and `proof-text.ts` says it in words.
 
