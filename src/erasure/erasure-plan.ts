@@ -146,13 +146,13 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
 
 /** False if there are rows and all are refused; a row that withdraws a request is usable. */
 const hasUsableRow = ({ ids, refused }: ListCounts): boolean =>
-  ids > 0 || Object.keys(refused).every((why) => why === 'withdrawn');
+  ids > 0 || Object.keys(refused).every((refusal) => refusal === 'withdrawn');
 
 /** The failure of an erasure that breaks a guard, or has no usable row: a field is probably wrong. */
 export function planFailure({ list, guardProblem }: ErasurePlan, settings: ErasureSettings): UserError | undefined {
   const { counts } = list;
   if (!hasUsableRow(counts)) {
-    const isTimeWrong = Object.keys(counts.refused).every((why) => why === 'requested_at' || why === 'withdrawn');
+    const isTimeWrong = Object.keys(counts.refused).every((refusal) => ['requested_at', 'withdrawn'].includes(refusal));
     const field = isTimeWrong ? `field ${settings.requestedAtField}` : 'ID field';
     return configError(`Nothing was deleted. ${refusedSentences(counts)} Is the ${field} the right one?`);
   }

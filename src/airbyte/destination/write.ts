@@ -41,7 +41,7 @@ export const write: Verb = async (context) => {
       list: idList,
       consent: config.dryRun ? 'none' : 'configured',
       deleter,
-      onPlanned: (plan) => logStart(plan, config, logger),
+      onPlanned: (planReport) => logStart(planReport, config, logger),
       onDecided(id, decision, hasConfirmed) {
         queue.decide(id, decision);
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
@@ -94,9 +94,9 @@ function logWarnings({ warnings }: ErasureReport, logger: Logger): void {
   for (const warning of warnings) logger.warn('erase.plan', warning);
 }
 
-function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
-  logWarnings(plan, logger);
-  const { to_request: count } = plan;
+function logStart(planReport: ErasureReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
+  logWarnings(planReport, logger);
+  const { to_request: count } = planReport;
   const about = formatDuration((count * 60_000) / requestsPerMinute);
   const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
   logger.info('erase.begin', text);

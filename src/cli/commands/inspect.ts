@@ -49,12 +49,12 @@ export const command = defineCommand({
       columns,
     };
     const title = `${file}: ${formatCount(scan.rows, 'row')}, ${formatCount(columns.length, 'column')}, ${formatBytes(bytes)}`;
-    const tableRows = columns.map(({ source, group, type, filled, fits }) => [
+    const tableRows = columns.map(({ source, group, type, filled, fits: isFitting }) => [
       source,
       group.replaceAll('_', ' '),
       type ?? '',
       formatPercent(filled, scan.rows),
-      fits ? '' : 'some cells',
+      isFitting ? '' : 'some cells',
     ]);
     const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], tableRows, context.terminal.columns);
     return { result, lines: [title, ...table, ...notesOn(scan)] };

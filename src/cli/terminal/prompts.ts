@@ -22,8 +22,8 @@ export function terminalPrompts(
     // What was logged before the question is written first.
     await setImmediate();
     if (isHidden) output.write(question);
-    const shown = isHidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : output;
-    const lines = createInterface({ input, output: shown, terminal: true });
+    const echo = isHidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : output;
+    const lines = createInterface({ input, output: echo, terminal: true });
     try {
       return await new Promise((resolve, reject) => {
         const end = () => reject(configError('ended at a question; nothing was written.'));

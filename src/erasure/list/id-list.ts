@@ -123,11 +123,11 @@ export class IdList {
     return spellingWarnings(this.listedIds(), 'the ID', (id) => [id]);
   }
 
-  #refuse(row: number, why: Refusal): undefined {
+  #refuse(row: number, refusal: Refusal): undefined {
     const { refused, refused_rows: refusedRows } = this.#counts;
-    refused[why] = (refused[why] ?? 0) + 1;
-    refusedRows[why] ??= [];
-    if (refusedRows[why].length < MAX_IN_RECORD) refusedRows[why].push(row);
+    refused[refusal] = (refused[refusal] ?? 0) + 1;
+    refusedRows[refusal] ??= [];
+    if (refusedRows[refusal].length < MAX_IN_RECORD) refusedRows[refusal].push(row);
   }
 }
 
@@ -144,10 +144,10 @@ export const spellingWarnings = (
 
 /** The reasons of refused rows, as texts for people, each with its number of rows and the first of them. */
 export function rowsByReason({ refused, refused_rows }: Pick<ListCounts, 'refused' | 'refused_rows'>) {
-  const reasons = Object.keys(REFUSALS) as Refusal[];
-  return reasons.flatMap((why) => {
-    const count = refused[why];
-    return count === undefined ? [] : { reason: REFUSALS[why], count, rows: refused_rows[why] ?? [] };
+  const refusals = Object.keys(REFUSALS) as Refusal[];
+  return refusals.flatMap((refusal) => {
+    const count = refused[refusal];
+    return count === undefined ? [] : { reason: REFUSALS[refusal], count, rows: refused_rows[refusal] ?? [] };
   });
 }
 
