@@ -33,6 +33,13 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await agrees();
   });
 
+  it('has in each row when its own day was requested, also of days that come together', async () => {
+    const days = [place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])];
+    await place.load([days]);
+    const times = await place.read('SELECT epoch_ms(_loaded_at)::VARCHAR AS t FROM events ORDER BY _key');
+    expect(times).toEqual(days.map(({ receipt }) => ({ t: `${Date.parse(receipt.requested_at)}` })));
+  });
+
   it('warns in verify of a key that is under two days', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'a' }])]]);
     const { differences, warnings } = await place.verify();
