@@ -137,7 +137,7 @@ function columnsAfterDay(
  *     string by the service or settings   1.50: the form is STRING alone             a text
  *     string by its cells                 1.5 in a day of numbers alone, else 1.50   a text
  *     double                              1.5                                        absent
- *     not in the table                    1.50, in `_rescued`                        a text beside other texts, else absent
+ *     not in the table                    1.50, in `_rescued`                        a text beside others, else absent
  */
 function columnForms(forms: CellForms, { type, isInferred }: TypeAfterDay): ColumnForms {
   if (type === 'string' && !isInferred) return { forms: STRING, hasAbsentNull: false };

@@ -1,7 +1,7 @@
 import { COMMA, isSpace, LESS_THAN, LF, OPEN_BRACE, OPEN_BRACKET, standsAt } from '../../base/ascii.ts';
 import { UNIFIED_ID } from './header.ts';
 
-/** Up to this length (bytes) white space or an incomplete header is searched at each chunk. Past it, both are refused. */
+/** Up to this length (bytes) white space or an incomplete header is searched at each chunk. Past it both are refused. */
 export const MAX_SEARCHED_BYTES = 1024 * 1024;
 /** A byte order mark. */
 const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);

@@ -79,7 +79,7 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   });
 }
 
-/** The names of a column in settings. `event_name` also means `df_event_name`, unless one of `columns` is that itself. */
+/** The names of a column in settings. `event_name` also means `df_event_name`, unless one of `columns` has that name. */
 export function settingNames(source: string, columns: readonly Pick<HeaderColumn, 'source'>[]): string[] {
   const hasTwoNames = source === EVENT_NAME && !columns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
   return hasTwoNames ? [source, EVENT_NAME_ALTERNATIVE] : [source];

@@ -36,8 +36,8 @@ export interface ColumnCodec {
 }
 
 /**
- * SQL reads cells that all fit by `CAST`, which `read_csv` does by itself, or by this fallback. `valueSql` costs more: it
- * is for cells that may not fit.
+ * SQL reads cells that all fit by `CAST`, which `read_csv` does by itself, or by this fallback. `valueSql` costs more:
+ * it is for cells that may not fit.
  *
  *     type                   forms                                uncheckedSql
  *     datetime               DATETIME_DOT                         `strptime` for these, `CAST` for the others
