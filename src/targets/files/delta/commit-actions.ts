@@ -31,10 +31,10 @@ export const newFilesIn = (fileChanges: readonly FileChange[]): NewFile[] =>
 
 /** The actions of the log entry that makes a change. */
 export function commitActions(
+  place: OpenPlace,
   snapshot: Snapshot,
   missingPaths: ReadonlySet<string>,
   { kind, fileChanges, state }: TableChange,
-  place: OpenPlace,
 ): Action[] {
   const timestamp = Math.floor(place.options.clock.now());
   const commitInfo = {
@@ -47,26 +47,24 @@ export function commitActions(
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
   };
-  const isLeaving = (path: string) => missingPaths.has(path) || isReplaced(path, fileChanges);
-  const leavingFiles = [...snapshot.adds].filter(([path]) => isLeaving(path));
+  const changedDays = new Set(fileChanges.map(({ day }) => day));
+  const leavingFiles = [...snapshot.adds].filter(([path]) => {
+    const fileDay = dayOfPath(path);
+    // A file without a day has all profiles.
+    const isReplaced = fileDay === undefined ? fileChanges.length > 0 : changedDays.has(fileDay);
+    return isReplaced || missingPaths.has(path);
+  });
   return [
     { commitInfo },
-    ...metaDataActions(snapshot, state, place, timestamp),
+    ...metaDataActions(place, snapshot, state, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeAction(add, timestamp)),
     ...newFilesIn(fileChanges).map((file) => addAction(file, state, timestamp)),
   ];
 }
 
-/** True if these changes of a table replace, or remove, its file of this path. */
-function isReplaced(path: string, fileChanges: readonly FileChange[]): boolean {
-  const fileDay = dayOfPath(path);
-  // A file without a day has all profiles.
-  return fileDay === undefined ? fileChanges.length > 0 : fileChanges.some(({ day }) => day === fileDay);
-}
-
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
-function metaDataActions(snapshot: Snapshot, state: TableState, place: OpenPlace, timestamp: number): Action[] {
+function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
   const retentionText = `interval ${Math.ceil(retentionMsOf(place, snapshot) / 1_000)} seconds`;
   const metaData: MetaData = {

@@ -28,9 +28,10 @@ export interface LogState extends TableState {
 /** The actions that store what a change makes of the state. New profiles remove the receipt of those before. */
 export function stateActions(before: Domains, { suppressionLength, ...state }: LogState): Action[] {
   const json = tableToJson(state);
-  const table = { v: FORMAT_VERSION, writer: VERSION, timezone: json.timezone, suppression_length: suppressionLength };
+  const { timezone } = json;
+  const tableDomain = { v: FORMAT_VERSION, writer: VERSION, timezone, suppression_length: suppressionLength };
   const after = new Map([
-    [TABLE_DOMAIN, JSON.stringify(table)],
+    [TABLE_DOMAIN, JSON.stringify(tableDomain)],
     ...MEMBERS.map((name) => [DOMAIN_PREFIX + name, JSON.stringify(json[name])] as const),
     ...json.days.map((receipt) => [DAY_DOMAIN_PREFIX + receipt.day, JSON.stringify(receipt)] as const),
   ]);
@@ -48,9 +49,9 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
     throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
   const where = (domain: string) => `${tableAddress} (${domain})`;
   const readDomain = (domain: string) => parseJson(domains.get(domain) ?? '', where(domain));
-  const table = readDomain(TABLE_DOMAIN);
-  checkVersion(table, FORMAT_VERSION, where(TABLE_DOMAIN));
-  const { timezone, suppression_length } = requireValid<TableDomain>(validTable, table, where(TABLE_DOMAIN));
+  const tableDomain = readDomain(TABLE_DOMAIN);
+  checkVersion(tableDomain, FORMAT_VERSION, where(TABLE_DOMAIN));
+  const { timezone, suppression_length } = requireValid<TableDomain>(validTable, tableDomain, where(TABLE_DOMAIN));
   const members = Object.fromEntries(MEMBERS.map((name) => [name, readDomain(DOMAIN_PREFIX + name)]));
   const dayDomains = [...domains.keys()].filter((domain) => domain.startsWith(DAY_DOMAIN_PREFIX));
   const days = dayDomains.map((domain) => {

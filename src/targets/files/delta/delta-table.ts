@@ -85,7 +85,7 @@ export async function commitToTable(
   { snapshot, missingPaths }: DeltaTable,
   change: TableChange,
 ): Promise<DeltaTable | undefined> {
-  const actions = commitActions(snapshot, missingPaths, change, place);
+  const actions = commitActions(place, snapshot, missingPaths, change);
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
   const logVersion = snapshot.logVersion + 1;
   if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;

@@ -38,7 +38,7 @@ async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<vo
     const file = logFileOf(path);
     if (file === undefined) return looksTemporary(path) && modified < now - UNCOMMITTED_MS;
     if (file.logVersion >= snapshot.logVersion) return false;
-    // Each checkpoint has all days: only this one stays, and that of the commits before.
+    // Each checkpoint has all days: this one stays, and the one of `CHECKPOINT_EVERY` commits before.
     return file.isEntry ? modified < now - LOG_RETENTION_MS : file.logVersion < snapshot.logVersion - CHECKPOINT_EVERY;
   };
   const oldFiles = (await listAll(storage, logFolder(table))).filter(isOld);
