@@ -30,19 +30,19 @@ export class DiskStorage implements Storage {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return this.#reading(() => readFile(this.fullPath(path)).catch(undefinedIfAbsent));
+    return this.#withReadErrors(() => readFile(this.fullPath(path)).catch(undefinedIfAbsent));
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
-    const paths = await this.#reading(() => this.#filesBelow(folder));
+    const paths = await this.#withReadErrors(() => this.#filesBelow(folder));
     for (const path of paths.filter((path) => compareUtf8(path, after) > 0).sort(compareUtf8)) {
-      const stat = await this.#reading(async () => lstatSync(this.fullPath(path), { throwIfNoEntry: false }));
+      const stat = await this.#withReadErrors(async () => lstatSync(this.fullPath(path), { throwIfNoEntry: false }));
       if (stat !== undefined) yield { path, modified: stat.mtimeMs };
     }
   }
 
   create(path: string, text: string): Promise<boolean> {
-    return this.#writing(async () => {
+    return this.#withWriteErrors(async () => {
       try {
         const { fullPath, mode } = await this.#prepareFile(path);
         return await createFile(fullPath, text, { mode });
@@ -57,14 +57,14 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#writing(async () => {
+    return this.#withWriteErrors(async () => {
       const { fullPath, mode } = await this.#prepareFile(path);
       return replaceFile(fullPath, text, { mode });
     });
   }
 
   moveIn(localPath: string, path: string): Promise<void> {
-    return this.#writing(async () => {
+    return this.#withWriteErrors(async () => {
       const { fullPath, mode } = await this.#prepareFile(path);
       setMode(localPath, mode);
       giveToFolderOwner(localPath, dirname(fullPath));
@@ -77,7 +77,7 @@ export class DiskStorage implements Storage {
   }
 
   remove(paths: readonly string[]): Promise<void> {
-    return this.#writing(async () => {
+    return this.#withWriteErrors(async () => {
       const folders = new Set<string>();
       for (const path of paths) {
         const file = this.fullPath(path);
@@ -128,11 +128,11 @@ export class DiskStorage implements Storage {
     return { fullPath, mode: PRIVATE_FILE_MODE | readBits };
   }
 
-  #reading<T>(work: () => Promise<T>): Promise<T> {
+  #withReadErrors<T>(work: () => Promise<T>): Promise<T> {
     return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT, verb: 'used' }, work());
   }
 
-  #writing<T>(work: () => Promise<T>): Promise<T> {
+  #withWriteErrors<T>(work: () => Promise<T>): Promise<T> {
     return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT }, work());
   }
 }
