@@ -62,8 +62,7 @@ async function writeStream(
           : await planAllDays(downloads, runFolder, options);
         const dayFiles = writeDayFiles(plannedDays, zoneOf(options.columnSettings.timezone), engine, runFolder);
         // DuckDB writes the next day while one is sent, unless that may have to be waited for at the service.
-        const dayFilesAhead = isPinned ? dayFiles : oneAhead(dayFiles);
-        await sendDays(dayFilesAhead, columns, output, options, onSent);
+        await sendDays(isPinned ? dayFiles : oneAhead(dayFiles), columns, output, options, onSent);
       } finally {
         await engine.close();
       }
