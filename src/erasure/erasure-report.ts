@@ -1,6 +1,6 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
-import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowsByReason, rowsOf, rowsText } from './list/id-list.ts';
+import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowNumbersOf, rowsByReason, rowsText } from './list/id-list.ts';
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
@@ -54,7 +54,7 @@ function placeReport(place: PlaceOutcome, listedIds: readonly ListedId[]) {
     shared: peopleWithOtherIds.size,
     ids_without_rows: withoutRows.length,
     /** The rows of the list whose ids have no row in the place; a hundred at most. */
-    row_numbers: rowsOf(withoutRows.slice(0, MAX_IN_RECORD)),
+    row_numbers: rowNumbersOf(withoutRows.slice(0, MAX_IN_RECORD)),
     /** Null: nothing was removed, or a failure leaves open how many were. */
     rows_removed: removal?.rowsRemoved ?? null,
     bytes_before: removal?.bytesBefore ?? null,

@@ -17,7 +17,7 @@ import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
-import { type ListedId, rowsOf, rowsText, spellingWarnings } from './list/id-list.ts';
+import { type ListedId, rowNumbersOf, rowsText, spellingWarnings } from './list/id-list.ts';
 import { readMapping } from './list/list-file.ts';
 import { profilesOfIds } from './profiles-of-ids.ts';
 
@@ -166,11 +166,11 @@ function missedSentences(missedIds: readonly ListedId[], similarIdById: Readonly
   const byDifference = groupBy(misspeltIds, ({ id }) => differenceText(id, similarIdById.get(id) ?? ''));
   const what = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
   return [
-    `${rowsText(rowsOf(missedIds))}: ${what} found in no way (${formatCount(missedIds.length, 'ID')}).`,
+    `${rowsText(rowNumbersOf(missedIds))}: ${what} found in no way (${formatCount(missedIds.length, 'ID')}).`,
     ...Array.from(
       byDifference,
       ([difference, ids]) =>
-        `${rowsText(rowsOf(ids))}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
+        `${rowsText(rowNumbersOf(ids))}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
     ),
   ];
 }

@@ -69,8 +69,8 @@ function monthTable(month: string, days: readonly ReportedDay[]): Html {
   const cells: Html[] = Array.from({ length: weekdayOf(days[0].day) }, () => html`<td></td>`);
   for (const day of days) cells.push(dayCell(day));
   const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, i) => cells.slice(i * 7, i * 7 + 7));
-  const heads = WEEKDAYS.map((name) => html`<th scope="col">${name}</th>`);
-  return html`<table class="month"><caption>${month}</caption><thead><tr>${heads}</tr></thead>
+  const headCells = WEEKDAYS.map((name) => html`<th scope="col">${name}</th>`);
+  return html`<table class="month"><caption>${month}</caption><thead><tr>${headCells}</tr></thead>
 <tbody>${weeks.map((week) => html`<tr>${week}</tr>`)}</tbody></table>`;
 }
 

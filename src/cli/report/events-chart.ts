@@ -20,7 +20,7 @@ interface Series {
 }
 
 /** Stacked bars, one a day, as wide as the page. The bars are a stretched image; all text is text of the page. */
-export function eventsSection({ eventCounts }: PlaceReport): Html {
+export function eventSection({ eventCounts }: PlaceReport): Html {
   if (eventCounts.length === 0) return html``;
   const shownDays = eventCounts.map(({ day }) => day).sort();
   const days = daysOf(shownDays[0], shownDays[shownDays.length - 1]);
@@ -56,14 +56,14 @@ function seriesOf(eventCounts: PlaceReport['eventCounts'], days: readonly Day[])
 
 /** One SVG path for each series; its bars stand on those of the series before it. */
 function barPaths(series: readonly Series[], slots: number, scaleTop: number): string[] {
-  const below = new Array<number>(slots).fill(0);
+  const heights = new Array<number>(slots).fill(0);
   return series.map(({ values }) =>
     values
       .map((value, i) => {
         if (value === 0) return '';
-        const [x, from] = [i + (1 - BAR_WIDTH) / 2, 1 - below[i] / scaleTop];
-        below[i] += value;
-        return `M${rounded(x)} ${rounded(from)}V${rounded(1 - below[i] / scaleTop)}h${BAR_WIDTH}V${rounded(from)}z`;
+        const [x, bottom] = [i + (1 - BAR_WIDTH) / 2, 1 - heights[i] / scaleTop];
+        heights[i] += value;
+        return `M${rounded(x)} ${rounded(bottom)}V${rounded(1 - heights[i] / scaleTop)}h${BAR_WIDTH}V${rounded(bottom)}z`;
       })
       .join(''),
   );

@@ -36,14 +36,14 @@ export function htmlTable<T>(
   rows: readonly T[],
 ): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => shownCell(cell(row))));
-  const titles = Object.keys(columns);
-  const alignments = titles.map((_, i) => (cells.every((row) => isNumberText(row[i])) ? 'number' : 'text'));
-  const heads = titles.map((title, i) => html`<th scope="col" class="${alignments[i]}">${title}</th>`);
-  const body = cells.map(
+  const headings = Object.keys(columns);
+  const alignments = headings.map((_, i) => (cells.every((row) => isNumberText(row[i])) ? 'number' : 'text'));
+  const headCells = headings.map((heading, i) => html`<th scope="col" class="${alignments[i]}">${heading}</th>`);
+  const bodyRows = cells.map(
     (row) => html`<tr>${row.map((cell, i) => html`<td class="${alignments[i]}">${cell}</td>`)}</tr>`,
   );
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
-<table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;
+<table class="list"><thead><tr>${headCells}</tr></thead><tbody>${bodyRows}</tbody></table></div>`;
 }
 
 const shownCell = (cell: string | number): string => (typeof cell === 'number' ? withSeparators(cell) : cell);

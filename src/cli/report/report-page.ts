@@ -8,7 +8,7 @@ import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { formatMinute, formatPercent, formatTime } from '../terminal/format.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
-import { eventsSection } from './events-chart.ts';
+import { eventSection } from './events-chart.ts';
 import { type Html, html, htmlTable } from './html.ts';
 import { pageOf } from './page.ts';
 import { REPORT_STYLE } from './report-style.ts';
@@ -28,7 +28,7 @@ export function reportPage(
 ${keyFigures(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : dayCalendar(days)}</section>
-${eventsSection(report)}
+${eventSection(report)}
 ${runSection(report)}
 ${columnSection(report)}
 ${changeSection(report)}`;
@@ -60,11 +60,11 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
 /** The runs that opened the target, the latest first, with what they cost and how they ended. */
 function runSection({ runs }: PlaceReport): Html {
   if (runs.length === 0) return html``;
-  const failed = runs.filter(({ exitCode }) => exitCode !== 0).length;
-  const outcome =
-    failed === 0
+  const failedCount = runs.filter(({ exitCode }) => exitCode !== 0).length;
+  const outcomeText =
+    failedCount === 0
       ? `${formatCount(runs.length, 'run')}, none failed`
-      : `${failed} of ${formatCount(runs.length, 'run')} failed`;
+      : `${failedCount} of ${formatCount(runs.length, 'run')} failed`;
   const exports = runs.reduce((sum, run) => sum + run.exports, 0);
   const runTable = htmlTable<RunRecord>(
     'Runs',
@@ -80,7 +80,7 @@ function runSection({ runs }: PlaceReport): Html {
     runs.slice(-MAX_RECORDS).reverse(),
   );
   return html`<section><h2>Runs</h2>
-<p>${outcome}; ${formatCount(exports, 'export')} spent.</p>${runTable}</section>`;
+<p>${outcomeText}; ${formatCount(exports, 'export')} spent.</p>${runTable}</section>`;
 }
 
 function runOutcome({ exitCode, cause }: RunRecord): string {

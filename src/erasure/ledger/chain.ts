@@ -48,12 +48,12 @@ function verifiedLine(bytes: Buffer, key: HashKey): SignedLine | string {
 type OnLine = (line: SignedLine, lineNumber: number) => void;
 
 /**
- * Reads on from `from`, and gives each line to `onLine` that is whole and follows the line before it. Ends at the first
+ * Reads on behind `previousEnd`, and gives each line to `onLine` that is whole and follows the line before it. Ends at the first
  * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
  * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
-export async function readChain(path: string, key: HashKey, from: ChainEnd, onLine: OnLine) {
-  let end = from;
+export async function readChain(path: string, key: HashKey, previousEnd: ChainEnd, onLine: OnLine) {
+  let end = previousEnd;
   const resultOf = (problem?: string, tornBytes = 0) => ({
     end,
     tornBytes,
@@ -62,8 +62,8 @@ export async function readChain(path: string, key: HashKey, from: ChainEnd, onLi
   const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (fileSize < end.size) return resultOf('and lines before it are missing');
   if (fileSize === end.size) return resultOf();
-  for await (const pieces of readLines(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
-    for (const bytes of pieces) {
+  for await (const lines of readLines(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
+    for (const bytes of lines) {
       const size = end.size + bytes.length + 1;
       if (size > fileSize) return resultOf(undefined, bytes.length);
       const line = verifiedLine(bytes, key);

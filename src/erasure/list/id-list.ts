@@ -139,7 +139,7 @@ export const spellingWarnings = (
 ): string[] =>
   ODD_SPELLINGS.flatMap(({ isOdd, fault }) => {
     const oddIds = listedIds.filter(({ id }) => textsOf(id).some(isOdd));
-    return oddIds.length === 0 ? [] : [`${rowsText(rowsOf(oddIds))}: ${subject} ${fault}. It is used as it is.`];
+    return oddIds.length === 0 ? [] : [`${rowsText(rowNumbersOf(oddIds))}: ${subject} ${fault}. It is used as it is.`];
   });
 
 /** The reasons of refused rows, as texts for people, each with its number of rows and the first of them. */
@@ -164,7 +164,7 @@ export function refusedSentences(
   ].join(' ');
 }
 
-export const rowsOf = (ids: readonly ListedId[]): number[] => ids.map(({ row }) => row);
+export const rowNumbersOf = (listedIds: readonly ListedId[]): number[] => listedIds.map(({ row }) => row);
 
 /** `Row 3`, `Rows 3, 7, 9`; of `count` rows, of which these are the first. */
 export function rowsText(rows: readonly number[], count = rows.length): string {
