@@ -225,5 +225,7 @@ describe('ten days of syncs', () => {
     expect(late.errors()[0].message).toMatch(/the time of the request is no datetime.*Is the field asked_at the right/);
     const blank = await on(1, [record(' ', { asked_at: 'soon' }), state(1)], more);
     expect(blank.errors()[0].message).toMatch(/the ID is missing.*Is the ID field the right/);
+    const dry = await on(1, [record(' ')], { dry_run: true });
+    expect([dry.code, dry.text]).toEqual([1, expect.stringContaining('Is the ID field the right one?')]);
   });
 });
