@@ -11,12 +11,13 @@ describe.each(TARGET_NAMES)('the key of a row in %s', (name) => {
   afterEach(() => place.close());
 
   it('is numbered over the parts of a day that was too large', async () => {
-    const parts = [place.of(D1, [{ id: 'a', x: '1' }]), place.of(D1, [{ id: 'a', y: 'z' }])];
+    const parts = [{ x: '1' }, { y: 'z' }, { x: '2' }].map((cells) => place.of(D1, [{ id: 'a', ...cells }]));
     const files = parts.flatMap((part) => part.files);
-    await place.load([[{ ...parts[1], files, receipt: { ...parts[1].receipt, rows: 2 } }]]);
+    await place.load([[{ ...parts[1], files, receipt: { ...parts[1].receipt, rows: 3 } }]]);
     expect(await place.read('SELECT _key, x::INTEGER AS x, y FROM events ORDER BY 1')).toEqual([
       { _key: 'a', x: 1, y: null },
       { _key: 'a#2', x: null, y: 'z' },
+      { _key: 'a#3', x: 2, y: null },
     ]);
   });
 
