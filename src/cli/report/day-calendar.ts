@@ -2,7 +2,6 @@ import { type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
-import type { StoredReceipt } from '../../table/receipts.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
@@ -34,24 +33,19 @@ export function reportedDays(report: PlaceReport, now: number, historyDays: numb
   if (firstDay === undefined) return [];
   const readAgainDays = new Set(exportState?.read_again);
   const lastDay = laterOf(today, recordedDays.at(-1) ?? today);
+  const stateOfDay = (day: Day, daysLeft: number): DayState => {
+    const receipt = receipts.get(day);
+    if (readAgainDays.has(day) && receipt?.is_over === true) return 'read-again';
+    if (receipt?.pruned === true) return 'pruned';
+    if (receipt?.is_over === true) return 'loaded';
+    if (gaps.has(day) || daysLeft < 0) return 'lost';
+    if (daysLeft <= LOST_SOON_DAYS) return 'lost-soon';
+    return receipt === undefined ? 'not-there-yet' : 'so-far';
+  };
   return daysOf(firstDay, lastDay).map((day) => {
     const daysLeft = daysUntilLost(day, today, historyDays);
-    const receipt = receipts.get(day);
-    const state = stateOfDay(receipt, { isReadAgain: readAgainDays.has(day), isGap: gaps.has(day), daysLeft });
-    return { day, state, rows: receipt?.rows, daysLeft };
+    return { day, state: stateOfDay(day, daysLeft), rows: receipts.get(day)?.rows, daysLeft };
   });
-}
-
-function stateOfDay(
-  receipt: StoredReceipt | undefined,
-  { isReadAgain, isGap, daysLeft }: { isReadAgain: boolean; isGap: boolean; daysLeft: number },
-): DayState {
-  if (isReadAgain && receipt?.is_over === true) return 'read-again';
-  if (receipt?.pruned === true) return 'pruned';
-  if (receipt?.is_over === true) return 'loaded';
-  if (isGap || daysLeft < 0) return 'lost';
-  if (daysLeft <= LOST_SOON_DAYS) return 'lost-soon';
-  return receipt === undefined ? 'not-there-yet' : 'so-far';
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
