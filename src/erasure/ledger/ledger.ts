@@ -107,13 +107,6 @@ export class Ledger {
     return this.writeAll([content]);
   }
 
-  /** Writes the line if it is still wanted once the lines of other runs are read. Resolves to whether it was. */
-  async writeIf(isWanted: () => boolean, content: LineContent): Promise<boolean> {
-    let isWritten = true;
-    await this.writeAll([content], () => (isWritten = isWanted()));
-    return isWritten;
-  }
-
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LineContent[], isWanted = () => true): Promise<void> {
     for (const content of contents) this.history.noteConfirmation(content);
@@ -127,6 +120,13 @@ export class Ledger {
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
+  }
+
+  /** Writes the line if it is still wanted once the lines of other runs are read. Resolves to whether it was. */
+  async writeIf(isWanted: () => boolean, content: LineContent): Promise<boolean> {
+    let isWritten = true;
+    await this.writeAll([content], () => (isWritten = isWanted()));
+    return isWritten;
   }
 
   async #writePending(folder: string): Promise<void> {
