@@ -50,11 +50,11 @@ export function* doublingPauses(
   waitMs: number,
   { firstPauseMs, maxPauseMs }: Omit<Backoff, 'attempts'>,
 ): Generator<number> {
-  let next = firstPauseMs;
+  let nextPause = firstPauseMs;
   for (let remaining = waitMs; remaining > 0; ) {
-    const pause = Math.min(next, maxPauseMs, remaining);
+    const pause = Math.min(nextPause, maxPauseMs, remaining);
     yield pause;
     remaining -= pause;
-    next *= 2;
+    nextPause *= 2;
   }
 }

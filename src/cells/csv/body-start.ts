@@ -36,12 +36,12 @@ interface BodyStart {
 export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | undefined {
   if (bytes.length < BOM.length && !isFinished && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
   const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
-  let first = textStart;
-  while (first < bytes.length && isSpace(bytes[first])) first++;
-  if (first === bytes.length) return isFinished || first > MAX_SEARCHED_BYTES ? { textStart } : undefined;
-  const otherFormat = OTHER_FORMATS.get(bytes[first]);
+  let contentStart = textStart;
+  while (contentStart < bytes.length && isSpace(bytes[contentStart])) contentStart++;
+  if (contentStart === bytes.length) return isFinished || contentStart > MAX_SEARCHED_BYTES ? { textStart } : undefined;
+  const otherFormat = OTHER_FORMATS.get(bytes[contentStart]);
   if (otherFormat === undefined) return { textStart };
-  const isHeader = holdsHeader(bytes, first, isFinished);
+  const isHeader = holdsHeader(bytes, contentStart, isFinished);
   if (isHeader === undefined) return undefined;
   return isHeader ? { textStart } : { textStart, otherFormat };
 }
