@@ -57,8 +57,8 @@ function eventItemsSql(columns: readonly StoredColumn[]): string {
 
 /** SQL that is TRUE if an item column has a value. In a text column the cell `null` is stored as a text. */
 function hasValueSql({ name, type }: StoredColumn): string {
-  const column = identifier(name);
-  return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
+  const columnSql = identifier(name);
+  return type === 'string' ? `coalesce(${columnSql} <> 'null', false)` : `${columnSql} IS NOT NULL`;
 }
 
 /** SQL that is TRUE if a cell of an item column is in `_rescued`, else FALSE. */

@@ -107,16 +107,16 @@ async function namesInFile(engine: Engine): Promise<ReadonlySet<string>> {
 }
 
 /** Throws UserError unless the tables and views of these names are this program's, complete, and of its version. */
-async function checkProgramTables(engine: Engine, names: readonly string[]): Promise<void> {
+async function checkProgramTables(engine: Engine, programNames: readonly string[]): Promise<void> {
   const { file } = engine;
-  if (!names.includes(STATE_TABLE))
-    throw configError(`${file} has a table "${names[0]}" that is not ours: give another file.`);
+  if (!programNames.includes(STATE_TABLE))
+    throw configError(`${file} has a table "${programNames[0]}" that is not ours: give another file.`);
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE_TABLE}`);
   if (Number(v) !== FORMAT_VERSION)
     throw configError(
       `${file} has version ${v}, this program knows ${FORMAT_VERSION}: use the newer program, or load into another file.`,
     );
-  const missingNames = PROGRAM_NAMES.filter((name) => !names.includes(name));
+  const missingNames = PROGRAM_NAMES.filter((name) => !programNames.includes(name));
   if (missingNames.length === 0) return;
   throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);
 }

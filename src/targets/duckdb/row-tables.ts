@@ -54,19 +54,18 @@ export async function createTable(engine: Engine, table: Table, state: TableStat
 
 /** Adds and alters the columns of a table as planned. DuckDB refuses it after a DELETE in the same transaction. */
 export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<void> {
-  const { columns, tableBefore } = plan;
+  const { table, columns, tableBefore } = plan;
   const { timezone } = tableBefore;
-  const table = plan.table.name;
   for (const column of typedColumns(columns)) {
-    const name = identifier(column.name);
-    const type = columnTypeSql(column, timezone);
-    if (column.typeBefore === null) await engine.run(`ALTER TABLE ${table} ADD COLUMN ${name} ${type}`);
+    const columnSql = identifier(column.name);
+    const typeSql = columnTypeSql(column, timezone);
+    if (column.typeBefore === null) await engine.run(`ALTER TABLE ${table.name} ADD COLUMN ${columnSql} ${typeSql}`);
     if (!isWidened(column)) continue;
-    const value = widenSql(name, column.typeBefore, column.type, zoneOf(timezone));
-    await engine.run(`ALTER TABLE ${table} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
+    const valueSql = widenSql(columnSql, column.typeBefore, column.type, zoneOf(timezone));
+    await engine.run(`ALTER TABLE ${table.name} ALTER ${columnSql} SET DATA TYPE ${typeSql} USING (${valueSql})`);
   }
-  await commentColumns(engine, plan.table, columns.filter(isAltered));
-  if (table === EVENTS.name) await createEventViews(engine, columns);
+  await commentColumns(engine, table, columns.filter(isAltered));
+  if (table.name === EVENTS.name) await createEventViews(engine, columns);
 }
 
 /** True for a column that a batch adds or widens. */
@@ -79,8 +78,8 @@ async function commentColumns(engine: Engine, table: Table, columns: readonly St
   }
 }
 
-async function commentColumn(engine: Engine, { name }: Table, column: string, text: string): Promise<void> {
-  await engine.run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
+async function commentColumn(engine: Engine, { name }: Table, columnName: string, text: string): Promise<void> {
+  await engine.run(`COMMENT ON COLUMN ${name}.${identifier(columnName)} IS ${literal(text.replaceAll('\0', ''))}`);
 }
 
 /** A table with a condition: the rows that a commit of these days replaces. Of a snapshot that is all rows. */

@@ -187,8 +187,8 @@ function columnsSql(columns: readonly StoredColumn[], relationColumns: RelationC
 function filledPropertiesSql(columns: readonly StoredColumn[]): string {
   const properties = columns.filter(({ group }) => !isItemGroup(group) && group !== 'unified_id' && group !== 'system');
   if (properties.length === 0) return 'CAST([] AS VARCHAR[])';
-  const nameIfFilled = properties.map(
+  const namesIfFilled = properties.map(
     ({ name }) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`,
   );
-  return `list_filter([${nameIfFilled.join(', ')}], lambda name: name IS NOT NULL)`;
+  return `list_filter([${namesIfFilled.join(', ')}], lambda name: name IS NOT NULL)`;
 }
