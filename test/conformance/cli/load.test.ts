@@ -1,9 +1,13 @@
-import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, daysOf, startOf } from '../../../src/base/days.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { literal } from '../../../src/base/sql.ts';
+import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import type { StoredReceipt } from '../../../src/table/receipts.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { LeapingClock } from '../../support/clock.ts';
@@ -12,6 +16,7 @@ import { dayBody, exportRequest, SERVICE_ID, startTestSimulator, TOKENS } from '
 import type { TestService } from '../../support/service/test-service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { Days } from '../../support/targets/days.ts';
+import { query } from '../../support/targets/query.ts';
 
 const [FIRST, LAST] = ['2026-01-08', '2026-01-11'] as const;
 /** Days that the service no longer exports when the second run comes. */
@@ -135,6 +140,20 @@ describe('a day from a file', () => {
 
   it.each(['2026-01-12', '2026-01-14'])('may have times of the day beside it, as %s: a time zone', async (day) => {
     expect((await load(await fileOf(LOST[0], ofDay(day)), LOST[0])).code).toBe(0);
+  });
+
+  it('brings back nobody on the suppression list', async () => {
+    const file = await fileOf(LOST[0]);
+    const [header, row] = readFileSync(file, 'utf8').split('\n');
+    const unifiedId = row.split(',')[header.split(',').indexOf('df_unified_id')];
+    const [suppressionFile, key] = [join(dir, 'list.jsonl'), 'a suppression key of 32 characters'];
+    const list = SuppressionList.of({ suppressionFile, suppressionKey: new Secret(key) });
+    await list?.add(new Map([[unifiedId, undefined]]), { clock: systemClock });
+    const more = { DFINERY_SUPPRESSION_FILE: suppressionFile, DFINERY_SUPPRESSION_KEY: key };
+    expect((await run(['load', 'duckdb', place(), file, '--day', LOST[0]], service, more)).code).toBe(0);
+    const sql = `SELECT count(*) FILTER (df_unified_id = ${literal(unifiedId)})::INTEGER AS theirs, count(*) > 0 AS has_others`;
+    const rows = await query(place(), `${sql} FROM events WHERE event_date = DATE ${literal(LOST[0])}`);
+    expect(rows).toEqual([{ theirs: 0, has_others: true }]);
   });
 
   it('ends where to_date_inclusive says', async () => {
