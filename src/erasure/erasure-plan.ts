@@ -56,7 +56,7 @@ export interface ErasurePlan {
 export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
   const { settings, runtime, consent, deleter, purgeSettings, requestsAgain } = options;
   const isSuppressedOnly = options.list === 'suppressed';
-  const list = options.list === 'suppressed' ? new IdList() : options.list;
+  const list = isSuppressedOnly ? new IdList() : options.list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });

@@ -93,8 +93,7 @@ export async function verifyLedger(
     onLine(line, lineNumber);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
-  const headProblem = isHeadSeen ? undefined : cutOff;
-  const problems = [problem ?? headProblem].filter((text) => text !== undefined);
+  const problems = [problem ?? (isHeadSeen ? [] : cutOff)].flat();
   return {
     v: 1,
     kind: 'ledger_verdict',

@@ -13,14 +13,12 @@ export interface LedgerKeys {
 }
 
 /** Derives each key from one secret under a label of its own: no line can hold the secret. */
-export const ledgerKeysOf = (secret: Secret): LedgerKeys => ({
-  ids: derived(secret, 'id'),
-  lines: derived(secret, 'chain'),
-});
-
-function derived(secret: Secret, purpose: string): HashKey {
-  const bytes = hkdfSync('sha256', secret.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
-  return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
+export function ledgerKeysOf(secret: Secret): LedgerKeys {
+  const derivedKey = (purpose: string): HashKey => {
+    const bytes = hkdfSync('sha256', secret.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
+    return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
+  };
+  return { ids: derivedKey('id'), lines: derivedKey('chain') };
 }
 
 export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
