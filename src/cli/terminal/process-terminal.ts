@@ -52,7 +52,7 @@ export class ProcessTerminal implements Terminal {
   print(line: string): void {
     this.showStatus();
     this.#resultsQueued = this.#resultsQueued
-      .then(() => this.#logWritten())
+      .then(() => this.#waitForLogReader())
       .then(() => this.#results.queue(`${line}\n`));
   }
 
@@ -82,19 +82,19 @@ export class ProcessTerminal implements Terminal {
   async drain(signal: AbortSignal): Promise<void> {
     this.showStatus();
     await this.#resultsQueued;
-    await this.#logWritten();
+    await this.#waitForLogReader();
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
-    const written = this.#results.drain().catch(refuseLoss);
-    await Promise.race([written, stopped.then(() => this.#clock.sleep(READER_WAIT_MS))]);
+    const resultsTaken = this.#results.drain().catch(refuseLoss);
+    await Promise.race([resultsTaken, stopped.then(() => this.#clock.sleep(READER_WAIT_MS))]);
   }
 
-  async #logWritten(): Promise<void> {
+  async #waitForLogReader(): Promise<void> {
     if (this.#isLogAwaited || this.#log.isSettled) return;
     this.#isLogAwaited = true;
-    const written = this.#log.drain().finally(() => {
+    const logTaken = this.#log.drain().finally(() => {
       this.#isLogAwaited = false;
     });
-    await Promise.race([written.catch(() => {}), this.#clock.sleep(READER_WAIT_MS)]);
+    await Promise.race([logTaken.catch(() => {}), this.#clock.sleep(READER_WAIT_MS)]);
   }
 }
 

@@ -75,7 +75,7 @@ function summaryOf(
   provedIds: readonly { readonly idHistory: IdHistory; readonly unpurged: ReturnType<typeof unpurgedPlaces> }[],
 ) {
   const histories = provedIds.map(({ idHistory }) => idHistory);
-  const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
+  const stateCounts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
   const runIds = new Set(histories.flatMap((history) => [...history.runIds]));
   const runsOfIds = [...runs.values()].filter(({ run }) => runIds.has(run));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
@@ -90,7 +90,7 @@ function summaryOf(
     refused,
     refused_rows,
     ids: histories.length,
-    ...(Object.fromEntries(counts) as Record<(typeof ID_STATES)[number], number>),
+    ...(Object.fromEntries(stateCounts) as Record<(typeof ID_STATES)[number], number>),
     since: runsOfIds[0]?.at ?? null,
     until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
     requested_by: valuesOf('requested_by'),
