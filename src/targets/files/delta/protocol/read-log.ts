@@ -23,21 +23,21 @@ async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
   const { table } = before;
   const objects = await listAll(storage, logFolder(table), versionStem(table, before.logVersion + 1));
   const logFiles = objects.flatMap(({ path }) => logFileOf(path) ?? []);
-  const latest = logFiles.at(-1);
-  if (latest === undefined) return before;
+  const lastFile = logFiles.at(-1);
+  if (lastFile === undefined) return before;
   const checkpointVersion = logFiles.findLast(({ isEntry }) => !isEntry)?.logVersion;
   const startSnapshot =
     checkpointVersion === undefined
       ? before
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
   const nextVersion = startSnapshot.logVersion + 1;
-  const versions = Array.from({ length: latest.logVersion - startSnapshot.logVersion }, (_, i) => nextVersion + i);
+  const versions = Array.from({ length: lastFile.logVersion - startSnapshot.logVersion }, (_, i) => nextVersion + i);
   const entries = await mapConcurrently(versions, READ_CONCURRENCY, async (logVersion) => {
     const path = entryPath(table, logVersion);
     const text = await storage.read(path);
     if (text !== undefined) return parseEntry(text.toString('utf8'), table, `${storage.address}/${path}`);
-    // It would be a hole in the data.
+    // A missing version would be a hole in the data.
     throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${logVersion} is missing`);
   });
-  return startSnapshot.after(latest.logVersion, entries.flat());
+  return startSnapshot.after(lastFile.logVersion, entries.flat());
 }
