@@ -136,6 +136,7 @@ describe('a day from a file', () => {
       stderr: expect.stringContaining('the stored rows stay'),
     });
     expect((await load(await fileOf(FIRST), FIRST)).code).toBe(0);
+    expect((await stateOf('duckdb', place()))?.events.receipts.get(FIRST)).toMatchObject({ source: 'file' });
   });
 
   it.each(['2026-01-12', '2026-01-14'])('may have times of the day beside it, as %s: a time zone', async (day) => {
@@ -183,10 +184,12 @@ describe('a day from a file', () => {
     expect((await stateOf('duckdb', place()))?.events.receipts).toEqual(before?.events.receipts);
   });
 
-  it('is refused for a file that was written before the day was over', async () => {
+  it('is refused for a file that was written before the day was over, or in the future', async () => {
     const file = await fileOf(LOST[0]);
     utimesSync(file, startOf(LOST[0]) / 1_000, startOf(LOST[0]) / 1_000 + 40_000);
     expect(await load(file, LOST[0])).toMatchObject({ code: 2, stderr: expect.stringContaining('was not over') });
+    utimesSync(file, clock.now() / 1_000 + 60, clock.now() / 1_000 + 60);
+    expect(await load(file, LOST[0])).toMatchObject({ code: 2, stderr: expect.stringContaining('in the future') });
   });
 
   it('is refused for the file of the day beside it, whose rows are stored', async () => {
