@@ -1,6 +1,6 @@
 // This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list/` checks the list,
 // `listed-people.ts` finds its people, `purge.ts` empties the places, `requests.ts` asks the service. `ledger/` keeps
-// what happened. It imports from `list/`, and neither of them from here.
+// what happened, and imports from `list/`. Neither of the two imports from here.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
@@ -57,8 +57,8 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   const purgeOutcome = purgePlan && (await purgePlaces(purgePlan));
   runtime.signal.throwIfAborted();
 
-  // 4. Request: ask the service for everybody not deleted yet. Then it knows no profile of them, by which rows that
-  // stayed could be found. A place with `unreached` counts as purged: only bytes and damaged files stay there.
+  // 4. Request, once all places are purged: the service then drops the profiles, by which rows that stayed are found.
+  // A place with `unreached` counts as purged: only bytes and damaged files stay there.
   const isPurged = purgeOutcome?.places.every(({ removal }) => removal !== undefined) ?? true;
   let requestResult: RequestResult | undefined;
   if (isPurged && deleter !== undefined) {
