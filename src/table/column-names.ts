@@ -11,8 +11,11 @@ import { EVENTS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
 export const ITEM_POSITION = 'item_position';
 
+/** DuckDB numbers the rows of a table under this name, unless the table has a column of this name. */
+const ROW_ID = 'rowid';
+
 /** A column of the export with such a name gets a suffix. */
-const RESERVED_NAMES: readonly string[] = [...EVENTS.programColumns.map(({ name }) => name), ITEM_POSITION];
+const RESERVED_NAMES: readonly string[] = [...EVENTS.programColumns.map(({ name }) => name), ITEM_POSITION, ROW_ID];
 
 /** `event_items` also has the id of the person and the system columns, which every export has. */
 const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...EVENTS.initialColumns.map(({ name }) => name)];

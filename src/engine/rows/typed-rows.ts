@@ -31,28 +31,25 @@ export async function storeTypedRows(
   }
 }
 
-/** Temporary table: the rows of a download. Its `_key` holds the text of the key and the number of the row. */
+/** Temporary table: the rows of a download. DuckDB numbers them in its pseudo column `rowid`. */
 const STAGE_TABLE = '_dfinery_stage';
 
 /** Stages the rows of a download in their order. The rows of an id get the keys `<id>`, `<id>#2`, `<id>#3` …. */
 async function stageNumbered(engine: Engine, query: RowsQuery): Promise<RowsQuery> {
   await engine.keepOrder();
-  // A column of its own for the number, or the pseudo column `rowid`, may have the name of a column of the export.
-  await engine.run(`
-    CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS
-    SELECT * REPLACE ({'text': _key, 'row': row_number() OVER ()} AS _key) FROM (${query.sql})`);
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);
   // Windows hold the keys of repeated ids alone, since those of whole rows take more memory.
   const sql = `
-    SELECT stage.* REPLACE (coalesce(numbered.key, stage._key.text) AS _key)
+    SELECT stage.* REPLACE (coalesce(numbered.key, stage._key) AS _key)
     FROM ${STAGE_TABLE} stage
     LEFT JOIN (
-      SELECT _key.row AS row, _key.text || '#' || row_number() OVER by_text AS key
+      SELECT rowid AS stage_rowid, _key || '#' || row_number() OVER by_key AS key
       FROM ${STAGE_TABLE}
-      WHERE _key.text IN (SELECT _key.text FROM ${STAGE_TABLE} GROUP BY _key.text HAVING count(*) > 1)
-      WINDOW by_text AS (PARTITION BY _key.text ORDER BY _key.row)
-      QUALIFY row_number() OVER by_text > 1
-    ) numbered ON stage._key.row = numbered.row
-    ORDER BY stage._key.row`;
+      WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
+      WINDOW by_key AS (PARTITION BY _key ORDER BY rowid)
+      QUALIFY row_number() OVER by_key > 1
+    ) numbered ON stage.rowid = numbered.stage_rowid
+    ORDER BY stage.rowid`;
   return { ...query, sql };
 }
 

@@ -28,7 +28,11 @@ describe.each(TARGET_NAMES)('the key of a row in %s', (name) => {
       { id: 'b', RowID: 'y' },
     ];
     await place.load([[place.of(D1, rows)]]);
-    expect(await place.keys()).toEqual([`${D1} a`, `${D1} a#2`, `${D1} b`]);
+    expect(await place.read('SELECT _key, "RowID_2" AS cell FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', cell: 'x' },
+      { _key: 'a#2', cell: 'y' },
+      { _key: 'b', cell: 'y' },
+    ]);
   });
 
   it('distinguishes rows without an id that share an event over two neighbouring days', async () => {
