@@ -292,6 +292,21 @@ describe('a Delta table on a disk', () => {
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);
   });
 
+  it('has all its days for a reader between whose log and files a purge commits', async () => {
+    const rows = ['m1', 'm2'].map((member, i) => ({ id: `${i}`, member, df_unified_id: `u${i}` }));
+    await place.load([[place.of(D1, rows)]]);
+    let isPurged = false;
+    async function* purgeFirst(...[real, folder, after]: Parameters<Instead>) {
+      if (!isPurged && String(after).endsWith('~')) {
+        isPurged = true;
+        await place.purge(['m1']);
+      }
+      yield* real(folder, after) as AsyncIterable<StoredObject>;
+    }
+    const state = await withDisk('list', purgeFirst, () => place.state());
+    expect(state?.events.receipts.get(D1)).toMatchObject({ rows_stored: 1 });
+  });
+
   it('does not grow with the square of its days: state and log of 200 days', async () => {
     const days = Array.from({ length: 200 }, (_, i) => addDays(D1, i));
     await place.load(days.slice(0, 100).map((day) => [place.of(day, [{ id: day }])]));

@@ -43,7 +43,9 @@ export async function readTable(place: OpenPlace, before: DeltaTable): Promise<D
   if (table.state === undefined) return table;
   const missingPaths = await findMissingPaths(place, table.snapshot);
   if (isDeepStrictEqual(missingPaths, table.missingPaths)) return table;
-  return tableOf(place, table.snapshot, missingPaths);
+  // Behind the log that was read, a purge may have committed and removed its files.
+  const laterTable = await followLog(place, table);
+  return laterTable === table ? tableOf(place, table.snapshot, missingPaths) : readTable(place, laterTable);
 }
 
 /** Reads what is new in the log; gives `before` itself if nothing is. */
