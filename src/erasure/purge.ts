@@ -184,13 +184,13 @@ async function purgePlace(
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
     const removal = await (await target.people(place)).purge(query, onFound);
-    outcome = { ...outcome, removal };
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
-    return { ...outcome, failure };
+    // A place counts as purged once the ledger says so.
+    return { ...outcome, removal, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);

@@ -1,8 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { transientError } from '../../../src/base/errors.ts';
+import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
 import { type Recording, record } from '../../support/recorder.ts';
+import { withCall } from '../../support/system-calls.ts';
 
 const erasure = setUpErasure();
 const { at, holding, load, planOf, requestedIds, run, runAt, useProfiles, writeList } = erasure;
@@ -81,6 +84,16 @@ describe('an erasure', () => {
 
   it('takes its steps in order, each on the disk before the next', async () => {
     expect((await recorded(/ledger\.jsonl$/)).steps).toEqual(STEPS);
+  });
+
+  it('requests nobody if the ledger cannot say that a place was purged', async () => {
+    const refusePurged: Parameters<typeof withCall>[2] = async (real, content) => {
+      if ((content as { kind: string }).kind === 'purged') throw transientError('The ledger is full.');
+      return real(content);
+    };
+    const { code, said } = await withCall(Ledger.prototype, 'write', refusePurged, execute);
+    expect(code, said).toBe(3);
+    expect(requestedIds()).toEqual([]);
   });
 
   it('forgets nothing and nobody, wherever it ends: the same command finishes it', async () => {
