@@ -133,8 +133,10 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
     ([key, { short }]) => kebabCase(key) === kebabCase(writtenName) || short === writtenName,
   );
   const [key, option] = entry ?? [writtenName];
-  const problems = { 0: 'takes no word', 1: 'is empty', 2: 'takes two words: TARGET PLACE' };
-  return configError(`${optionName(key)} ${problems[option?.wordCount ?? 1]}.`);
+  const name = optionName(key);
+  const noValue = `has no value: write ${name}=… for one that begins with a dash`;
+  const problems = { 0: 'takes no word', 1: noValue, 2: 'takes two words: TARGET PLACE' };
+  return configError(`${name} ${problems[option?.wordCount ?? 1]}.`);
 }
 
 /** The value of an option, of which yargs gives `raw`. Throws a UserError for one that is given in a wrong way. */

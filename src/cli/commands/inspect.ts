@@ -101,7 +101,7 @@ function inspectedColumns(
 function notesOn({ invalidUtf8: { cells, first }, hasUniqueIds, hasFinalNewline }: ScanResult): string[] {
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const notes = [
-    !hasUniqueIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
+    !hasUniqueIds && 'Some rows have no id, or perhaps one that an earlier row has: all are kept.',
     cells > 0 && `${formatCount(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
     !hasFinalNewline && 'The last row has no line end: perhaps the file was cut there.',
   ];
