@@ -16,8 +16,8 @@ import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { ensureKey, type KeySource, keyForReading } from './ledger/key-file.ts';
 
-// The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
-// an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
+// The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line
+// has an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
 // these people.
 
 type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {

@@ -15,7 +15,7 @@ export interface PlanInput {
   readonly settings: ExportSettings;
   /** Plain append: no row can be taken back. Only days over for `settleHours` are read, each once. Default false. */
   readonly appends?: boolean | undefined;
-  /** The exact days to read, both included, whatever the cursor is (`--from`, `--to`). */
+  /** The first and last day to read, both included (`--from`, `--to`). Without `from` the cursor counts. */
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
@@ -66,7 +66,7 @@ export function logNotes({ notes }: RunPlan, logger: Logger): void {
  * failure for impossible days.
  *
  *   mode           reads
- *   named          every day from `--from` on
+ *   named          every day from `--from` on, up to `--to` or the last that can be read
  *   refresh        every day from the start on, and every stored one, that is still exported, but for pruned days
  *   sync           the days from the cursor on that are not complete; `lookback_days` before the first of them; and
  *                  the days that are read again

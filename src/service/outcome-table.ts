@@ -2,7 +2,7 @@
 export interface OutcomeRow<Answer, Kind> {
   readonly when: (answer: Answer) => boolean;
   readonly kind: Kind;
-  /** Stable code for logs and tests. Without one it is the code that the body contains, or one of its status. */
+  /** Stable code for logs and tests. Without one it is what the caller makes of the body. */
   readonly code?: string;
   /** What happened and what to do, for people. */
   readonly text: (answer: Answer) => string;

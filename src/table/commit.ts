@@ -100,7 +100,7 @@ export function finishBatch(
 export function tableAfterBatch(batch: PlannedBatch, storedRows: StoredRows, changedAt: string): TableState {
   const { table, tableBefore, columns, changes, commitInfo } = batch;
   const { timezone } = tableBefore;
-  // A snapshot replaces all that was there.
+  // A snapshot replaces rows, receipts and cursor; its columns go on.
   const keptTable = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
   const receipts = receiptsAfter(keptTable.receipts, batch, storedRows, changedAt);
   return {

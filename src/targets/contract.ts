@@ -67,7 +67,7 @@ export interface LoadOptions extends PlaceOptions {
   readonly stdout: Writable;
 }
 
-/** A place that is open for loading. It is locked only while something is written. */
+/** A place that is open for loading. Other writers are kept out only while something is written. */
 export interface Sink {
   readonly kind: 'stateful';
   /**
@@ -76,10 +76,10 @@ export interface Sink {
    */
   readonly state: PlaceState | undefined;
   /**
-   * Keeps other writers out, reads the state anew, and replaces the days of a batch: rows, receipts, columns and
-   * cursor. It leaves out days whose stored receipt was requested later. Days whose rows are there already are not
-   * written, unless the run writes every day. A day that may share rows with its neighbours comes alone. A download of
-   * profiles replaces all rows. `table`: absent for events.
+   * Keeps other writers out, or fails if one commits first. Reads the state anew, and replaces the days of a batch:
+   * rows, receipts, columns and cursor. It leaves out days whose stored receipt was requested later. Days whose rows
+   * are there already are not written, unless the run writes every day. A day that may share rows with its neighbours
+   * comes alone. A download of profiles replaces all rows. `table`: absent for events.
    *
    * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder
    * that holds for each day. There a row that two days share may be missing until the same command is run again.

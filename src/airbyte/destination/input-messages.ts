@@ -64,7 +64,7 @@ function stateIn({ state }: JsonObject, text: string, line: number): InputState 
   return { type: 'STATE', key, head: text.slice(0, end), tail: text.slice(end) };
 }
 
-/** The index of the brace that ends the object `state` of a message. */
+/** The index of the brace that ends the object `state` of a message. To parse and print it would change large numbers. */
 function endOfState(message: string): number | undefined {
   let depth = 0;
   let isInState = false;

@@ -22,8 +22,8 @@ export class ColumnKeys {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
     // Rows of earlier settings are gone once every day was replaced.
     const daysWithRows = [...receipts.values()].filter(({ pruned }) => pruned !== true);
-    const isReplaced = daysWithRows.every(({ filters }) => filters === exportState?.filters);
-    const keyChecks = (isReplaced ? hashings.slice(-1) : hashings).map(({ columns, key_check }) =>
+    const hasNewestSettingsAlone = daysWithRows.every(({ filters }) => filters === exportState?.filters);
+    const keyChecks = (hasNewestSettingsAlone ? hashings.slice(-1) : hashings).map(({ columns, key_check }) =>
       columns.includes(nfc(source)) ? key_check : null,
     );
     this.#source = source;

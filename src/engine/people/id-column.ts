@@ -26,7 +26,7 @@ export interface TableInPlace {
 interface SoughtId {
   readonly id: string;
   readonly queryId: string;
-  /** True for the hash of a unified id. An external id is plain, whatever it looks like. */
+  /** True for the hash of a unified id: warnings and refusals tell it apart. The look-up takes all ids alike. */
   readonly isHashed: boolean;
 }
 
@@ -131,6 +131,7 @@ export class IdColumn {
       FROM texts
       WHERE text <> ''
       ${plainCellKey === undefined ? '' : plainCellsSql}`;
+    // Each of both is the key of the query; without either no hash is computed.
     const pads = (matchingKey ?? plainCellKey)?.hmacPads();
     await this.#table.engine.run(sql, { ...pads, ids: JSON.stringify(ids) });
     return table;

@@ -52,6 +52,7 @@ export function cellSqlOf(
 ): CellSql {
   const { type } = column;
   const asText = { column, expr, readerType: 'VARCHAR' } as const;
+  // `fits` and `cellTypeOf` pass over a `null` by themselves.
   const formsOfValues = hasAbsentNull ? forms & ~NULL_TEXT : forms;
   if (formsOfValues === 0) return asText;
   // The table does not take the column.

@@ -33,7 +33,7 @@ export interface PlannedTable {
 
 /**
  * The query of the rows of some downloads. Files that are read in one way are read together, in any order. Where an id
- * may occur twice, each file is read alone, in its order.
+ * may occur twice, each file is read alone; the caller has the engine keep the order of its rows.
  */
 export function queryOfDownloads(downloads: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
   const files = downloads.flatMap(({ files, receipt }) => files.map((file) => ({ ...file, receipt })));
@@ -53,7 +53,8 @@ interface FileOfDay extends CheckedFile {
 
 /**
  * Equal for files that one query can read: they have one header, and the same cell gives the same text. In a column of
- * texts that depends on the other cells: `1.50` is `1.5` in a file of numbers, and `null` a text beside texts.
+ * texts that depends on the other cells: `1.50` is `1.5` in a file of numbers, and `null` a text beside texts. In any
+ * other column a cell has one value, however it is read.
  */
 function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');

@@ -53,6 +53,7 @@ async function stageNumbered(engine: Engine, query: RowsQuery): Promise<RowsQuer
   return { ...query, sql };
 }
 
+/** Throws a MisreadFileError: the engine then reads the files once more, in one thread. */
 function checkRowCount(downloads: readonly CheckedDay[], storedRows: number): void {
   const expectedRows = downloads.reduce((sum, download) => sum + keptRowsOf(download), 0);
   if (storedRows === expectedRows) return;

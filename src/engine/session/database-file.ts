@@ -46,7 +46,7 @@ export const spillFolder = (file: string): string => `${file}${SPILL_SUFFIX}${ra
 
 /** Removes what killed runs left beside a file that this process has open for writing: it has no readers. */
 export async function removeLeftovers(file: string, now: number): Promise<void> {
-  // A rewrite holds the lock of the file until its end.
+  // A rewrite holds the lock of the file, so that none is under way.
   removeDatabase(copyPathOf(file));
   // To make a file takes moments: an older temporary one is that of a killed run. This user may not remove all.
   await removeTemporaries(file, now - HOUR_MS).catch(() => undefined);

@@ -68,7 +68,16 @@ function unpurgedPlaces({ runIds, purges }: IdHistory, runs: LedgerHistory['runs
   });
 }
 
-/** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
+/**
+ * How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. Why
+ * people may still be in a place:
+ *
+ *   unfinished       a purge of an id has no end, or the last run about it did not come to the place
+ *   left_out_since   the last run about an id did not name the place, which an earlier one had not purged
+ *   unreached        the last purge could not read or remove something
+ *   stays            there are tables or files of others
+ *   new_list_at      a new suppression list was begun after the purge
+ */
 function summaryOf(
   { received, refused, refused_rows }: ListCounts,
   { runs, lastPurgeByPlace, newListAtByPlace }: LedgerHistory,

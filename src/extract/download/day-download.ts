@@ -27,7 +27,10 @@ interface DownloadedDay {
   readonly checkedDay: CheckedDay;
 }
 
-/** A day that was answered twice without data. Only if the service exports other days is it a day without rows. */
+/**
+ * A day that was answered twice without data. The queue takes it for a day without rows, if the service has exported
+ * another day. Else the run fails at its end.
+ */
 export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
   readonly kind: 'unproven';
   readonly answer: NoDownload;

@@ -24,7 +24,7 @@ export interface DownloadOptions<Output extends BodyOutput> extends Omit<Runtime
   readonly scannerOptions: ScannerOptions;
   /** Whether the service ends its files with a line end, as far as that is known; default true. */
   readonly expectsFinalNewline?: boolean | undefined;
-  /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
+  /** True if its rows may change between two downloads, as those of an open day and of profiles do. Default false. */
   readonly mayGrow?: boolean;
 }
 

@@ -26,8 +26,8 @@ export async function createEventViews(engine: Engine, columns: readonly StoredC
 function eventLogsSql(columns: readonly StoredColumn[]): string {
   const logId = columnOfSourceSql(columns, LOG_ID);
   const names = columns.filter(({ group }) => !isItemGroup(group)).map(({ name }) => identifier(name));
-  // The row of the lowest position stands for its event; of equal positions the lowest key. A row without a log id is
-  // an event of its own.
+  // The row of the lowest position stands for its event; one without a position comes before all. Of equal positions
+  // the lowest key counts. A row without a log id is an event of its own.
   return `
     SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
     FROM ${EVENTS.name}

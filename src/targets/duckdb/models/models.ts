@@ -15,7 +15,7 @@ export interface Model {
   readonly name: string;
   /** A sentence that says what one row stands for. */
   readonly grain: string;
-  /** Description by column: all columns, in their order. */
+  /** Description by column, in their order; those of joined profiles have none. */
   readonly columns: Readonly<Record<string, string>>;
   readonly parameters?: readonly string[];
   /** True if its rows are joined with the profiles of their people. */
