@@ -89,12 +89,13 @@ function requestFailure(
   const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
   const areRowsGone = purgeOutcome?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
-  if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}`);
+  const purgeOnlyHint = purgeOutcome ? ' To purge places without asking the service, give --purge-only.' : '';
+  if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
   if (undecided > 0) {
     const codes = codesText(counts.undecided_codes);
     const undecidedText = `${withSeparators(undecided)}${codes && ` (${codes})`}`;
     return transientError(
-      `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.`,
+      `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }
   const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;

@@ -64,7 +64,7 @@ const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/,
  */
 export class LedgerHistory {
   /** The first lines of the runs on this service. */
-  readonly runs = new Map<string, LineOf<'open'>>();
+  readonly runs = new Map<string, LineOf<'begin'>>();
   /** Other addresses of runs on the same service id: what they did does not count here. */
   readonly otherAddresses = new Set<string>();
   /** The newest purge that was done, by place. */
@@ -105,7 +105,7 @@ export class LedgerHistory {
 
   /** Takes the next line of the ledger. */
   add(line: SignedLine, lineNumber: number): void {
-    if (line.kind === 'open') {
+    if (line.kind === 'begin') {
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
       if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.runs.set(line.run, line);

@@ -97,9 +97,9 @@ export class Ledger {
   }
 
   /** Writes the first line of the run. */
-  begin(run: Pick<LineOf<'open'>, 'ids' | 'places' | 'requests'>): Promise<void> {
+  begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
-    return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ...run });
+    return this.write({ kind: 'begin', base_url, service_id, requested_by, reason, ...run });
   }
 
   /** Resolves when the line is on disk: only then may a request go out, or a place be changed. */

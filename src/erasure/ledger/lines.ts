@@ -3,8 +3,8 @@
 /** The content of a line, without the fields that all lines have. */
 export type LineContent = Readonly<
   | {
-      /** The first line of a run, which opens it. An id is `open` while its request is not decided: another thing. */
-      kind: 'open';
+      /** The first line of a run. */
+      kind: 'begin';
       base_url: string;
       service_id: string;
       requested_by?: string | undefined;

@@ -28,7 +28,7 @@ function appended(path: string, line: string): string {
 
 const STEPS = [
   'store ledger/ledger.key',
-  'ledger open',
+  'ledger begin',
   // Everybody is on the list before the first place is changed.
   ...['store ledger/suppressed.key', 'list header', 'list person', 'list person'],
   'name ledger/suppressed.jsonl',
