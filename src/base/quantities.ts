@@ -37,3 +37,8 @@ export function formatDuration(ms: number): string {
   const hours = Math.floor(minutes / 60);
   return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
 }
+
+/** Maximum number of rows, tables and files that a line of text names. */
+export const MAX_IN_LINE = 10;
+/** The same for JSON, for the ledger, and for a warning of tables and files. */
+export const MAX_IN_RECORD = 100;

@@ -117,7 +117,10 @@ export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
 export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
-/** The same configuration. Throws a UserError that names each of the keys that is missing, and where to set it. */
+/**
+ * The same configuration. Throws a UserError that names each of the keys that is missing, and where to set it. A secret
+ * of hashes is missing only if another key needs it.
+ */
 export function requireKeys<K extends RequiredKey | (typeof HASH_SECRETS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]

@@ -1,6 +1,6 @@
-import { formatCount, withSeparators } from '../base/quantities.ts';
+import { formatCount, MAX_IN_LINE, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
-import { type ListedId, MAX_IN_LINE, MAX_IN_RECORD, rowNumbersOf, rowsByReason, rowsText } from './list/id-list.ts';
+import { type ListedId, rowNumbersOf, rowsByReason, rowsText } from './list/id-list.ts';
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 

@@ -1,5 +1,5 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
-import { formatCount, withSeparators } from '../base/quantities.ts';
+import { formatCount, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
 import { type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
@@ -7,7 +7,7 @@ import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, Removal } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LineContent, ServiceAddress } from './ledger/lines.ts';
-import { type ListedId, MAX_IN_RECORD } from './list/id-list.ts';
+import type { ListedId } from './list/id-list.ts';
 import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettings } from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 

@@ -14,7 +14,7 @@ import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
-import { ensureKey, type KeySource, keyForReading } from './ledger/key-file.ts';
+import { ensureKey, type KeySource, keyForReading } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line
 // has an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { HashKey } from '../../base/hash-key.ts';
 import { Secret } from '../../base/secrets.ts';
-import { type KeySource, keyForReading } from './key-file.ts';
+import { type KeySource, keyForReading } from '../key-file.ts';
 
 /** The keys of a ledger: one for the ids in its lines, one for the codes of its lines. */
 export interface LedgerKeys {

@@ -1,7 +1,7 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
 // `ledger.ts` writes the lines that `lines.ts` describes. `chain.ts` chains them, and verifies that chain.
-// `ledger-file.ts` finds their file, and derives its keys from that of `key-file.ts`. `history.ts` finds out what the
-// lines say of some ids. `proof.ts` proves it, and `proof-text.ts` says it in words.
+// `ledger-file.ts` finds their file, and derives its keys. `history.ts` finds out what the lines say of some ids.
+// `proof.ts` proves it, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -14,9 +14,9 @@ import { diskError, withDiskErrors } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
+import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
-import { ensureKey, keyForReading, randomKey } from './key-file.ts';
 import { type LedgerKeys, ledgerKeySource, ledgerKeysOf, ledgerPathIn } from './ledger-file.ts';
 import type { LedgerLine, LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 

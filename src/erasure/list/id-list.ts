@@ -5,7 +5,7 @@ import { HOUR_MS } from '../../base/clock.ts';
 import { isDay } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { isBlank, isPlaceholder } from '../../base/placeholder.ts';
-import { formatCount, withSeparators } from '../../base/quantities.ts';
+import { formatCount, MAX_IN_LINE, MAX_IN_RECORD, withSeparators } from '../../base/quantities.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people. */
 const REFUSALS = {
@@ -45,10 +45,6 @@ export interface ListCounts {
 
 /** A place gets all ids, each with its unified id, in one string: about 120 characters an id, of 2^29 at most. */
 const MAX_IDS = 4_000_000;
-/** Maximum number of rows, tables and files that a line of text names. */
-export const MAX_IN_LINE = 10;
-/** The same for JSON, for the ledger, and for a warning of tables and files. */
-export const MAX_IN_RECORD = 100;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;

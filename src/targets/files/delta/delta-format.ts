@@ -8,7 +8,7 @@
 //   the log       `protocol/`
 //
 // `readVersion` reads both tables: a version of the place, which is no version of a log. `readTable` reads one, and looks
-// for its files. `followLog` reads its log alone. Each gives what it was given if nothing is new.
+// for its files. `followTable` reads its log alone. Each gives what it was given if nothing is new.
 
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
@@ -18,7 +18,7 @@ import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesFormat, OpenPlace } from '../format.ts';
 import { commitToTables, type DeltaTables, type DeltaVersion } from './commit-to-tables.ts';
-import { type DeltaTable, emptyTable, followLog, readTable } from './delta-table.ts';
+import { type DeltaTable, emptyTable, followTable, readTable } from './delta-table.ts';
 import { foreignPathsIn, pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
 import { isDataFile } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
@@ -49,8 +49,8 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
     const version = versionOf({
-      events: await followLog(place, events),
-      user_profiles: profiles && (await followLog(place, profiles)),
+      events: await followTable(place, events),
+      user_profiles: profiles && (await followTable(place, profiles)),
     });
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();

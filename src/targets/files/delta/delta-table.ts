@@ -39,17 +39,17 @@ const tableAddress = ({ storage }: OpenPlace, { table }: Snapshot): string => `$
 
 /** Reads the latest version, and looks for its files; gives `before` itself if all is as before. */
 export async function readTable(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
-  const table = await followLog(place, before);
+  const table = await followTable(place, before);
   if (table.state === undefined) return table;
   const missingPaths = await findMissingPaths(place, table.snapshot);
   if (isDeepStrictEqual(missingPaths, table.missingPaths)) return table;
   // Behind the log that was read, a purge may have committed and removed its files.
-  const laterTable = await followLog(place, table);
+  const laterTable = await followTable(place, table);
   return laterTable === table ? tableOf(place, table.snapshot, missingPaths) : readTable(place, laterTable);
 }
 
 /** Reads what is new in the log; gives `before` itself if nothing is. */
-export async function followLog(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
+export async function followTable(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
   const snapshot = await readSnapshot(place, before.snapshot);
   if (snapshot === before.snapshot) return before;
   checkProtocol(snapshot.protocol, tableAddress(place, snapshot));

@@ -4,7 +4,7 @@ import { looksTemporary } from '../../../fs/atomic-file.ts';
 import { type ErasePredicate, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
 import { retentionMsOf } from './commit-actions.ts';
-import { type DeltaTable, followLog, listDataFiles } from './delta-table.ts';
+import { type DeltaTable, followTable, listDataFiles } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOwnFile, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
@@ -49,7 +49,7 @@ async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<vo
 export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): Promise<void> {
   const dataFiles = await listDataFiles(place, before.snapshot.table);
   // A file that another run has just committed must be in the snapshot.
-  const { state, snapshot } = await followLog(place, before);
+  const { state, snapshot } = await followTable(place, before);
   if (state === undefined) return;
   const now = place.options.clock.now();
   const retentionMs = retentionMsOf(place, snapshot);

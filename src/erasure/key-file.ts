@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
-import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
-import { createFile } from '../../fs/atomic-file.ts';
-import { GROUP_AND_OTHERS_BITS, isProtected } from '../../fs/permissions.ts';
+import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
+import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
+import { createFile } from '../fs/atomic-file.ts';
+import { GROUP_AND_OTHERS_BITS, isProtected } from '../fs/permissions.ts';
 
 /** Where the key is under which the lines of a file are hashed: of the ledger, or of the suppression list. */
 export interface KeySource {
