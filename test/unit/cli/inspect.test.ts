@@ -111,7 +111,7 @@ describe('inspect', () => {
     bytes[bytes.indexOf(0)] = 0xff;
     const { out, err, code } = await run([fileOf(bytes.subarray(0, -1))]);
     expect(code).toBe(0);
-    expect(out.join('\n')).toContain('Some rows have no id, or one that an earlier row has');
+    expect(out.join('\n')).toContain('Some rows have no id, or perhaps one that an earlier row has');
     expect(out.join('\n')).toContain('1 cell not valid UTF-8');
     expect(out.join('\n')).toContain('The last row has no line end');
     expect((await run([fileOf('a,b\n1,2\n')])).err).toContain('lacks columns that every export has: ');
