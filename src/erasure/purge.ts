@@ -32,7 +32,7 @@ type PlannedPlace = NamedPlace & PurgePreview;
 
 /** What became of a place, and who was found there last. */
 export interface PlaceOutcome extends PlannedPlace {
-  /** Present once all rows that can be read are removed. */
+  /** Present once all rows that can be read are removed, and the ledger says so. */
   readonly removal?: Removal | undefined;
   /** Why the people are, or may be, still there. */
   readonly failure?: UserError | undefined;

@@ -60,10 +60,9 @@ const DELETED_BY_ANOTHER_RUN: RequestAnswer = { kind: 'done', code: 'done_before
 export const NO_REQUESTS: RequestResult = { counts: newCounts(), stoppedBy: undefined };
 
 /**
- * Requests each id until it is decided. Until one is decided, only one request is under way. Then
- * they go at the configured rate. Each request has a line in the ledger before and after it. Ends early when the
- * service refuses token or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be
- * written.
+ * Requests each id until it is decided. Until one is decided, only one request is under way. Then they go at the
+ * configured rate. Each request has a line in the ledger before and after it. Ends early when the service refuses token
+ * or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be written.
  */
 export const sendRequests = (listedIds: readonly ListedId[], options: RequestOptions): Promise<RequestResult> =>
   new Sender(options).run(listedIds);

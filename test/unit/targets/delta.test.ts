@@ -307,6 +307,16 @@ describe('a Delta table on a disk', () => {
     expect(state?.events.receipts.get(D1)).toMatchObject({ rows_stored: 1 });
   });
 
+  it('is refused if its log has a hole, also before a stray file of an absurd number', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    writeFileSync(entryPath(99_999_999_999), '');
+    await expect(place.state()).rejects.toThrow('version 2 is missing');
+    rmSync(entryPath(99_999_999_999));
+    rmSync(entryPath(0));
+    await expect(place.state()).rejects.toThrow('version 0 is missing');
+  });
+
   it('does not grow with the square of its days: state and log of 200 days', async () => {
     const days = Array.from({ length: 200 }, (_, i) => addDays(D1, i));
     await place.load(days.slice(0, 100).map((day) => [place.of(day, [{ id: day }])]));

@@ -31,7 +31,9 @@ async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
       ? before
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
   const nextVersion = startSnapshot.logVersion + 1;
-  const versions = Array.from({ length: lastFile.logVersion - startSnapshot.logVersion }, (_, i) => nextVersion + i);
+  // The number of a stray file may be absurd. Beside a hole, a missing version is among as many as there are files.
+  const count = Math.min(lastFile.logVersion - startSnapshot.logVersion, logFiles.length);
+  const versions = Array.from({ length: count }, (_, i) => nextVersion + i);
   const entries = await mapConcurrently(versions, READ_CONCURRENCY, async (logVersion) => {
     const path = entryPath(table, logVersion);
     const text = await storage.read(path);
