@@ -4,7 +4,7 @@ import { literal } from '../../base/sql.ts';
 import { copyPathOf, NEW_FILE_OPTIONS, removeDatabase } from '../../engine/session/database-file.ts';
 import { type Engine, MAIN_DATABASE } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
-import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
+import { checkNotMounted, removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
@@ -42,6 +42,7 @@ export async function withCopy<T>(
 ): Promise<T> {
   const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);
+  checkNotMounted(file);
   const copyPath = copyPathOf(realOrGivenPath(file));
   const lock = { subject: `the file ${file}`, waitMs, clock, signal };
   const copying = withLockFile(`${copyPath}.lock`, lock, async (checkHeld) => {

@@ -7,7 +7,6 @@ import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import { checkNotMounted } from '../../fs/atomic-file.ts';
 import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
@@ -26,7 +25,6 @@ export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
   previewPurge: (query) =>
     withCopy(options, async (engine, _copyPath, state) => {
       const { people } = await findPeople(placeToSearch(engine, state), query);
-      checkNotMounted(engine.file);
       return { people, foreignNames: await foreignTableNames(engine, state) };
     }),
   purge: (query, onFound) => purge(options, query, onFound),

@@ -313,7 +313,7 @@ describe('a plan', () => {
   });
 
   it.skipIf(spawnSync('mount', ['--version']).status !== 0 || process.getuid?.() !== 0)(
-    'is refused for a DuckDB file that is a mount of its own, which no purge could replace',
+    'is refused for a DuckDB file that is a mount of its own, which nothing could replace',
     async () => {
       useProfiles(csvOf(['A', u('a')]));
       await load([row('a')], DUCKDB);
@@ -321,8 +321,13 @@ describe('a plan', () => {
       writeFileSync(mount, '');
       if (spawnSync('mount', ['--bind', file, mount]).status !== 0) return;
       try {
-        const { code, said } = await run('forget', '--id', 'A', '--in', 'duckdb', mount);
-        expect([code, said]).toEqual([2, expect.stringContaining('mount of its own')]);
+        for (const words of [
+          ['forget', '--id', 'A', '--in', 'duckdb', mount],
+          ['compact', 'duckdb', mount],
+        ]) {
+          const { code, said } = await run(...words);
+          expect([code, said]).toEqual([2, expect.stringContaining('mount of its own')]);
+        }
       } finally {
         spawnSync('umount', [mount]);
       }
