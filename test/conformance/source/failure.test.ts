@@ -4,7 +4,7 @@ import { RunFolder } from '../../../src/fs/run-folder.ts';
 import { type Json, savedStates } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
-import { onDay, type Refusal, refusal } from '../../support/service/faults.ts';
+import { onDay, refusal } from '../../support/service/faults.ts';
 
 describe('a read that fails', () => {
   let fixture: SourceFixture;
@@ -29,16 +29,6 @@ describe('a read that fails', () => {
     const again = await fixture.read(catalog, output.lastStates());
     expect(readProblems(again, catalog)).toEqual([]);
     expect(fixture.requested(before)).toEqual(['2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
-  });
-
-  it('names the days without rows that it has read before', async () => {
-    fixture = await SourceFixture.start();
-    const catalog = await fixture.catalog({}, ['events']);
-    const faults: Record<string, Refusal> = { '2026-01-16': refusal(204), '2026-01-17': refusal(500) };
-    fixture.sim.setScenario({ fault: ({ from }) => faults[from] });
-    const output = await fixture.read(catalog, undefined, { to_date_inclusive: 'true' });
-    expect(output.statuses('events').at(-1)).toBe('INCOMPLETE');
-    expect(output.logs('day.empty')).toEqual(['Days without rows: 2026-01-16.']);
   });
 
   it('says of an unreadable day what helps in a platform, which has no command to load a file', async () => {

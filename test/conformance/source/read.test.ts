@@ -42,16 +42,6 @@ describe('read', () => {
     expect(reported).toEqual(['STARTED', DAYS[0], 'RUNNING', ...DAYS.slice(1, 5), DAYS[4], DAYS[4], 'COMPLETE']);
   });
 
-  it('resumes from the state with a lookback of one day, and never moves it back', async () => {
-    const first = await fixture.read(catalog);
-    const before = fixture.sim.requests().length;
-    const second = await fixture.read(catalog, first.lastStates());
-    expect(readProblems(second, catalog)).toEqual([]);
-    expect(fixture.requested(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
-    expect(second.states('events').map((one) => one.from_date)).toEqual(Array(4).fill('2026-01-19'));
-    expect(second.records('events').length).toBeLessThan(first.records('events').length);
-  });
-
   it('writes only configured properties, and names the others once', async () => {
     const half = structuredClone(catalog) as { streams: { stream: { json_schema: { properties: Json } } }[] };
     for (const { stream } of half.streams) {

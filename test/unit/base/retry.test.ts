@@ -35,23 +35,4 @@ describe('a wait for what others use', () => {
     expect(await retry({ pauses: pausesOf(0), clock }, () => undefined)).toBe(undefined);
     expect(pauses).toEqual([10, 20]);
   });
-
-  it('asks for a pause only when it needs one', async () => {
-    const { clock, pauses } = jumpingClock();
-    const endless = pausesOf(Number.POSITIVE_INFINITY);
-    expect(await retry({ pauses: endless, clock }, () => (pauses.length < 2 ? undefined : 'free'))).toBe('free');
-  });
-
-  it('rejects with the reason of an abort, and attempts no more', async () => {
-    const { clock } = jumpingClock();
-    const stop = new AbortController();
-    let attempts = 0;
-    const waiting = retry({ pauses: pausesOf(), clock, signal: stop.signal }, () => {
-      attempts++;
-      stop.abort(new Error('stopped'));
-      return undefined;
-    });
-    await expect(waiting).rejects.toThrow('stopped');
-    expect(attempts).toBe(1);
-  });
 });

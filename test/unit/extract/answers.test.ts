@@ -318,15 +318,6 @@ describe('a day that is not over', () => {
     expect(await fixture.failure({ ...SETTINGS, startDate: '2026-01-20' })).toMatchObject({ exitCode });
   });
 
-  it('is read by the next run', async () => {
-    await run({ fault: onDay('2026-01-20', refusal(500)) });
-    fixture.serve({ fault: () => undefined });
-    fixture.clock.time += 24 * HOUR;
-    await fixture.run(SETTINGS);
-    expect(fixture.target.days.get('2026-01-20')).toHaveLength(4);
-    expect(fixture.target.state?.from_date).toBe('2026-01-21');
-  });
-
   it('stays open if its download began before it was over, however late that ends', async () => {
     const waitsAWhile = () => {
       fixture.clock.time += 2 * HOUR;
@@ -397,13 +388,13 @@ describe('a body that can never be read', () => {
   it.each<[string, (csv: string) => string | Uint8Array]>([
     ['another encoding', (csv) => Buffer.from(`\uFEFF${csv}`, 'utf16le')],
     ['broken line ends', (csv) => csv.replaceAll('\n', '\r')],
-  ])('fails its day alone, with exit 2, and names load: %s', async (_, change) => {
-    const error = await failure({ fault: onDay('2026-01-17', body(change)) });
+  ])('fails its day alone, with exit 2, and names load, however many days are of the kind: %s', async (_, change) => {
+    const error = await failure({ fault: ({ from }) => (from <= '2026-01-17' ? body(change) : undefined) });
     expect(error.exitCode).toBe(2);
-    expect(error.message).toMatch(/^2026-01-17: .*load … --day 2026-01-17/);
+    expect(error.message).toMatch(/^2026-01-15: .*load … --day 2026-01-15/);
     expect(requestsOf('2026-01-17')).toBe(1);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
-    expect(fixture.target.state?.from_date).toBe('2026-01-17');
+    expect(fixture.target.state?.from_date).toBe('2026-01-15');
   });
 
   it('has the exit code of the run, also after a day that may pass', async () => {
@@ -412,15 +403,6 @@ describe('a body that can never be read', () => {
     const error = await failure({ fault });
     expect([error.exitCode, error.message]).toEqual([2, expect.stringMatching(/^2026-01-17: /)]);
     expect(fixture.events('day.failed').map(({ fields }) => fields)).toMatchObject([{ day: '2026-01-16' }]);
-  });
-
-  it('keeps no other day out, however many days there are of the kind', async () => {
-    const broken = body((csv) => csv.replaceAll('\n', '\r'));
-    const fault: FaultRule = ({ from }) => (from <= '2026-01-17' ? broken : undefined);
-    const error = await failure({ fault });
-    expect(error.exitCode).toBe(2);
-    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
-    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
   });
 });
 

@@ -1,8 +1,8 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { discoverColumns } from '../../../src/extract/discover-columns.ts';
-import { Fixture, steadyRows } from '../../support/extract/extraction.ts';
+import { Fixture, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 import { type FaultRule, refusal } from '../../support/service/faults.ts';
 
 /** A service that exports no more than two days at once; its rows have a column `age` of numbers. */
@@ -15,8 +15,15 @@ const shortAnswers: FaultRule = ({ from, to }) =>
       };
 
 const SERVICE = { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token' };
-const configOf = (more: object = {}) =>
-  parseSourceConfig({ ...SERVICE, to_date_inclusive: 'true', ...more }, {}).config;
+
+/** The columns that are discovered in six days with rows. */
+async function columnsOf(service: ServiceSettings, more: object = {}) {
+  const rows = steadyRows('2026-01-15', '2026-01-20', 4);
+  const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows, ...service });
+  onTestFinished(() => fixture.close());
+  const { config } = parseSourceConfig({ ...SERVICE, to_date_inclusive: 'true', ...more }, {});
+  return discoverColumns(config, fixture.deps());
+}
 
 it.each<[number, string, object]>([
   [400, '2026-01-19', { day: '2026-01-19' }],
@@ -24,21 +31,16 @@ it.each<[number, string, object]>([
 ])(
   'ends with exit 2, and names the days that it asked for last, if they are refused: %s',
   async (status, days, where) => {
-    const fixture = await Fixture.start('2026-01-20T14:00:00Z', { fault: () => refusal(status) });
-    const error = await discoverColumns(configOf(), fixture.deps()).catch((reason) => reason);
+    const error = await columnsOf({ fault: () => refusal(status) }).catch((reason) => reason);
     expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(`does not export ${days}: `) });
     expect(error.where).toEqual(where);
-    await fixture.close();
   },
 );
 
 it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be exported at once: %s', async (end) => {
-  const rows = steadyRows('2026-01-15', '2026-01-20', 4);
   const days = { to_date_inclusive: end === 'true' };
-  const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows, days, fault: shortAnswers });
-  const columns = await discoverColumns(configOf({ to_date_inclusive: end }), fixture.deps());
+  const columns = await columnsOf({ days, fault: shortAnswers }, { to_date_inclusive: end });
   expect(columns).toContainEqual({ source: 'age', group: 'custom', type: 'long' });
-  await fixture.close();
 });
 
 it('takes a list column without values for lists of texts, since nothing widens it later', async () => {
@@ -46,17 +48,10 @@ it('takes a list column without values for lists of texts, since nothing widens 
     kind: 'body',
     change: (csv) => csv.replace(/^.+$/gm, (line, at) => `${line},${at === 0 ? 'tags' : '[]'}`),
   });
-  const rows = steadyRows('2026-01-15', '2026-01-20', 4);
-  const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows, fault });
-  const columns = await discoverColumns(configOf(), fixture.deps());
-  expect(columns).toContainEqual({ source: 'tags', group: 'custom', type: 'string[]' });
-  await fixture.close();
+  expect(await columnsOf({ fault })).toContainEqual({ source: 'tags', group: 'custom', type: 'string[]' });
 });
 
 it('gives the event name the type that column_types gives event_name, as a place does', async () => {
-  const rows = steadyRows('2026-01-15', '2026-01-20', 4);
-  const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows });
-  const columns = await discoverColumns(configOf({ column_types: { event_name: 'long' } }), fixture.deps());
+  const columns = await columnsOf({}, { column_types: { event_name: 'long' } });
   expect(columns).toContainEqual({ source: 'df_event_name', group: 'system', type: 'long' });
-  await fixture.close();
 });

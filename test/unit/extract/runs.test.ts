@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
@@ -65,17 +65,6 @@ describe('batches', () => {
     expect(early).toMatchObject({ value: { checkedDays } });
     expect((await batches.next()).value?.checkedDays[0].receipt.day).toBe('2026-01-13');
     await batches.return();
-  });
-
-  it('give the same place as one commit a day', async () => {
-    const together = (await (await await start({ format: { final_newline: false } })).run(SETTINGS)).target;
-    fixture.close();
-    await start({ format: { final_newline: false } });
-    const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    const limits = { days: 1, rows: 1e9, bytes: 1e9, waitMs: 10_000 };
-    for await (const batch of new Extraction(plan, fixture.deps()).batches(limits)) await fixture.target.commit(batch);
-    expect(fixture.target.state).toEqual(together.state);
-    expect(fixture.target.ids()).toEqual(together.ids());
   });
 });
 
@@ -183,14 +172,5 @@ describe('the folder of a run', () => {
     expect(files).toHaveLength(batch?.checkedDays.length ?? 0);
     expect(files).toHaveLength(10);
     await batches.return();
-  });
-
-  it('of a dead run is removed by the next', async () => {
-    await start();
-    const dead = mkdtempSync(join(fixture.spoolDir, 'dfinery-spool-'));
-    writeFileSync(join(dead, '1.csv'), 'rows');
-    utimesSync(dead, 0, 0);
-    await fixture.run(SETTINGS);
-    expect(existsSync(dead)).toBe(false);
   });
 });
