@@ -1,4 +1,5 @@
 import { transientError, UserError } from '../../base/errors.ts';
+import { formatDuration } from '../../base/quantities.ts';
 import { nfc, sentenceOf } from '../../base/text.ts';
 import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.ts';
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
@@ -14,8 +15,9 @@ import type { AirbyteStream } from '../protocol/messages.ts';
 import { discoveredProperties, type Property } from '../records/properties.ts';
 import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
 
-/** Longest waits for the quota and for all profiles (ms): who configures a connection waits for its schema. */
+/** Longest waits for the quota, for the columns of the events, and for all profiles (ms). A platform waits nine minutes. */
 const MAX_QUOTA_WAIT_MS = 30_000;
+const MAX_EVENTS_MS = 300_000;
 const MAX_PROFILES_MS = 120_000;
 
 /** The verb `discover`: the streams with their schemas. Costs two exports, and one more with user profiles. */
@@ -25,7 +27,9 @@ export const discover: Verb = async (context) => {
   try {
     const deps = extractDeps(config, service, context);
     const zone = zoneOf(config.timezone);
-    const columns = await discoverColumns(config, deps);
+    const columns = await columnsWithin(MAX_EVENTS_MS, 'the events', deps, (timedDeps) =>
+      discoverColumns(config, timedDeps),
+    );
     const streams = EVENT_STREAMS.map((name) => discoveredStream(name, columns, zone));
     if (config.userProfiles) {
       const profileColumns = await discoverProfileColumns(config, deps);
@@ -47,12 +51,11 @@ async function discoverProfileColumns(
   { columnTypes, columnsDrop }: SourceConfig,
   deps: ExtractDeps,
 ): Promise<readonly SchemaColumn[]> {
-  const { clock, logger, signal } = deps;
   const keptIds = ID_NAMES.filter((name) => !columnsDrop.includes(name));
   const idColumns = keptIds.map((source) => ({ source, type: 'string' as const }));
   try {
-    const download = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timedSignal) =>
-      downloadProfiles(ALL_PROPERTIES, { ...deps, signal: timedSignal, openOutput: () => ({ write() {} }) }),
+    const download = await columnsWithin(MAX_PROFILES_MS, PROFILE_STREAM, deps, (timedDeps) =>
+      downloadProfiles(ALL_PROPERTIES, { ...timedDeps, openOutput: () => ({ write() {} }) }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
     const columns = download.scan.columns.map((scan) => {
@@ -61,11 +64,26 @@ async function discoverProfileColumns(
     });
     return [...idColumns, ...columns.filter(({ source }) => !ID_NAMES.includes(source))];
   } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof TimeLimitReached) && !(error instanceof UserError)) throw error;
+    deps.signal.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
     const message = `The columns of ${PROFILE_STREAM} but for the ids are not known: ${error.message}`;
-    logger.warn('discover.profiles', message);
+    deps.logger.warn('discover.profiles', message);
     return idColumns;
+  }
+}
+
+/** Gives `read` so long (ms) at most. Throws a transient failure once the time is over. */
+async function columnsWithin<T>(
+  ms: number,
+  subject: string,
+  deps: ExtractDeps,
+  read: (timedDeps: ExtractDeps) => Promise<T>,
+): Promise<T> {
+  try {
+    return await withinTime(ms, deps, (signal) => read({ ...deps, signal }));
+  } catch (error) {
+    if (!(error instanceof TimeLimitReached)) throw error;
+    throw transientError(`The columns of ${subject} did not come within ${formatDuration(ms)}. Try again later.`);
   }
 }
 

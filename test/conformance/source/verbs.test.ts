@@ -189,6 +189,17 @@ describe('discover', () => {
     expect(whole).toEqual(expect.arrayContaining(await namesOf()));
   });
 
+  it('fails before a platform gives up, if the service takes requests and never answers', async () => {
+    fixture = await SourceFixture.start({ fault: () => new Promise(() => {}) });
+    const output = fixture.run('discover', fixture.config());
+    let isOver = false;
+    output.finally(() => (isOver = true)).catch(() => {});
+    await fixture.clock.passUntil(() => isOver, 9 * 60_000);
+    expect(isOver).toBe(true);
+    const message = expect.stringMatching(/columns of the events did not come within 5 min/);
+    expect((await output).errors()).toMatchObject([{ failure_type: 'transient_error', message }]);
+  });
+
   it('retries a broken connection, and fails with a TRACE for a wrong token', async () => {
     fixture = await SourceFixture.start({ fault: onNth(1, { kind: 'reset', at_byte: 10 }) });
     await discover();
