@@ -119,7 +119,8 @@ function tunnelTo(proxy: URL, authority: string, timeout: number): Promise<Duple
     // What answers without a tunnel is a web server.
     request.once('response', refuse);
     request.once('connect', (answer, socket, earlyBytes) => {
-      if (answer.statusCode === 200 && earlyBytes.length === 0) {
+      const { statusCode = 0 } = answer;
+      if (statusCode >= 200 && statusCode < 300 && earlyBytes.length === 0) {
         socket.setTimeout(0);
         return resolve(socket);
       }

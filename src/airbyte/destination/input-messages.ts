@@ -64,8 +64,12 @@ function stateIn({ state }: JsonObject, text: string, line: number): InputState 
   return { type: 'STATE', key, head: text.slice(0, end), tail: text.slice(end) };
 }
 
-/** The index of the brace that ends the object `state` of a message. To parse and print it would change large numbers. */
+/**
+ * The index of the brace that ends the object `state` of a message, the last one if there are two. To parse and print
+ * it would change large numbers.
+ */
 function endOfState(message: string): number | undefined {
+  let end: number | undefined;
   let depth = 0;
   let isInState = false;
   let stringStart: number | undefined;
@@ -78,10 +82,10 @@ function endOfState(message: string): number | undefined {
       const isOpening = token === '{' || token === '[';
       if (isOpening && depth === 1) isInState = lastString === 'state';
       depth += isOpening ? 1 : -1;
-      if (depth === 1 && isInState) return index;
+      if (depth === 1 && isInState) end = index;
     }
   }
-  return undefined;
+  return end;
 }
 
 function keyOf(name: unknown, namespace: unknown, line: number): string {

@@ -21,17 +21,22 @@ const sendThrough = (proxy: string) => {
 };
 
 describe('through a proxy', () => {
-  it('requests a tunnel by host name; the proxy never sees the token', async () => {
-    const server = await serve(() => whole(200, 'a\n'), { tls: selfSigned() });
-    const proxy = await openProxy(200, server.port);
-    const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
-    // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
-    expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', needsUser: true });
-    expect(proxy.requests).toHaveLength(1);
-    expect(proxy.requests[0]).toMatch(/^CONNECT api\.example:443 HTTP\/1\.1\r\n/);
-    expect(proxy.requests[0]).toContain(`Proxy-Authorization: Basic ${Buffer.from('kim:se@cret').toString('base64')}`);
-    expect(proxy.requests[0]).not.toContain(CANARY);
-  });
+  it.each([200, 201])(
+    'requests a tunnel by host name; the proxy, which answers %i, never sees the token',
+    async (status) => {
+      const server = await serve(() => whole(200, 'a\n'), { tls: selfSigned() });
+      const proxy = await openProxy(status, server.port);
+      const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
+      // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
+      expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', needsUser: true });
+      expect(proxy.requests).toHaveLength(1);
+      expect(proxy.requests[0]).toMatch(/^CONNECT api\.example:443 HTTP\/1\.1\r\n/);
+      expect(proxy.requests[0]).toContain(
+        `Proxy-Authorization: Basic ${Buffer.from('kim:se@cret').toString('base64')}`,
+      );
+      expect(proxy.requests[0]).not.toContain(CANARY);
+    },
+  );
 
   it.each([
     [407, true],

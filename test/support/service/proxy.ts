@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A proxy that answers CONNECT with a status, and where that is 200 connects to `port`, whichever host is requested. */
+/** A proxy that answers CONNECT with a status, and where that is 2xx connects to `port`, whichever host is requested. */
 export async function startProxy(status: number, port: number) {
   /** The heads of the requests. */
   const requests: string[] = [];
@@ -12,7 +12,7 @@ export async function startProxy(status: number, port: number) {
     socket.once('data', (head: Buffer) => {
       requests.push(head.toString('latin1'));
       socket.write(`HTTP/1.1 ${status} Told\r\n\r\n`);
-      if (status !== 200) return void socket.end();
+      if (status >= 300) return void socket.end();
       const target = connect(port, '127.0.0.1');
       target.on('error', () => {});
       sockets.add(target);
