@@ -9,10 +9,10 @@ export interface LogEvent {
   readonly level: LogLevel;
   readonly event: string;
   readonly message: string;
-  readonly fields?: Readonly<Record<string, string | number | boolean | null>>;
+  readonly fields?: LogFields | undefined;
 }
 
-type LogFields = NonNullable<LogEvent['fields']>;
+export type LogFields = Readonly<Record<string, string | number | boolean | null>>;
 
 /** Where events go: stderr for the command line, LOG messages for the connectors, an array in tests. */
 export type LogSink = (event: LogEvent) => void;

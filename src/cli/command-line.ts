@@ -141,12 +141,11 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
 
 /** The value of an option, of which yargs gives `raw`. Throws a UserError for one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown): unknown {
-  const { wordCount, isExternalId } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   // Messages, logs and notifications repeat addresses.
-  if (isExternalId !== true && words.some(hasCredentials)) throw credentialsError(name);
+  if (words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
-  if (wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
+  if (option.wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
   return option.read(words, name);
 }
 

@@ -55,8 +55,6 @@ export interface Option<T> {
   readonly short?: string;
   /** The heading in the help below which it stands. */
   readonly heading?: string;
-  /** True for an external id, which may look like an address with a key in it. Such an address is refused elsewhere. */
-  readonly isExternalId?: boolean;
   /** Parses its words, none of them empty, or no word. Throws a UserError, which calls the option `name`. */
   read(words: readonly string[], name: string): T;
 }

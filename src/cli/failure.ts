@@ -1,4 +1,5 @@
 import { defectText, EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
+import type { LogFields, Logger } from '../base/log.ts';
 import { Stopped } from '../base/process.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import type { Context } from './context.ts';
@@ -9,28 +10,33 @@ export interface Failure {
   readonly exit: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. Without secrets. */
   readonly sentence: string;
-  log(): void;
+  /** Its line of the log, with the sentence. */
+  readonly level: 'warn' | 'error';
+  readonly event: 'run.stopped' | 'run.failed' | 'run.defect';
+  readonly fields?: LogFields;
+  /** For maintainers, where the sentence does not say all. */
+  readonly detail?: string;
 }
 
-export function failureOf(thrown: unknown, { signal, redactor, logger }: Context): Failure {
+export function failureOf(thrown: unknown, { signal, redactor }: Context): Failure {
   const error = diskErrorByItsPath(thrown);
-  const failureWith = (exit: ExitCode, message: string, log: () => void): Failure => {
-    return { thrown, exit, sentence: redactor.mask(message), log };
-  };
   if (error instanceof Stopped || signal.aborted) {
     const reason: unknown = signal.reason ?? error;
-    const message = `${messageOf(reason)}. Run the same command again.`;
-    return failureWith(stopExit(reason), message, () => logger.warn('run.stopped', message));
+    const sentence = redactor.mask(`${messageOf(reason)}. Run the same command again.`);
+    return { thrown, exit: stopExit(reason), sentence, level: 'warn', event: 'run.stopped' };
   }
   if (error instanceof UserError) {
-    const message = messageIn(error);
-    return failureWith(error.exitCode, message, () => {
-      logger.error('run.failed', message, { kind: error.kind, ...error.where });
-      if (error.detail !== error.message) logger.debug('run.failed.detail', error.detail);
-    });
+    const { kind, where, exitCode: exit, message, detail } = error;
+    const common = { thrown, exit, sentence: redactor.mask(messageIn(error)), fields: { kind, ...where } };
+    return { ...common, level: 'error', event: 'run.failed', ...(detail !== message && { detail }) };
   }
-  const message = `a defect of dfinery-elt, please report it: ${defectText(error)}`;
-  return failureWith(EXIT.failed, message, () => logger.error('run.defect', message));
+  const sentence = redactor.mask(`a defect of dfinery-elt, please report it: ${defectText(error)}`);
+  return { thrown, exit: EXIT.failed, sentence, level: 'error', event: 'run.defect' };
+}
+
+export function logFailure({ level, event, sentence, fields, detail }: Failure, logger: Logger): void {
+  logger[level](event, sentence, fields);
+  if (detail !== undefined) logger.debug(`${event}.detail`, detail);
 }
 
 /** The process ends by the signal itself, which a shell shows as this code. */

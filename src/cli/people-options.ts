@@ -23,7 +23,7 @@ const PLACES_OPTION: Option<CommandConfig['places']> = {
 
 export const PEOPLE_OPTIONS = {
   ...underHeading(WHOM_HEADING, {
-    id: { ...textOption('An external ID'), isExternalId: true },
+    id: textOption('An external ID'),
     file: textOption('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
     column: textOption('Name of the column with the external IDs'),
   }),

@@ -11,7 +11,7 @@ import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
 import { contextOf, type System } from './context.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, logFailure } from './failure.ts';
 import { commandHelp, configHelp, programHelp } from './help.ts';
 import { printableTerminal, terminalLog } from './terminal/terminal.ts';
 
@@ -52,8 +52,9 @@ async function runCommand({ command, problem, values }: CommandLine, system: Sys
     if (problem !== undefined || command === undefined) throw problem;
     commandResult = await command.run(values, context);
   } catch (thrown) {
-    const { exit, sentence: error, log } = failureOf(thrown, context);
-    log();
+    const failure = failureOf(thrown, context);
+    logFailure(failure, context.logger);
+    const { exit, sentence: error } = failure;
     commandResult = { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
   }
   const folder = folderWithoutModes();

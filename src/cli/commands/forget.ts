@@ -24,7 +24,7 @@ import {
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { failureOf } from '../failure.ts';
+import { failureOf, logFailure } from '../failure.ts';
 import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
 import { writePage } from '../report/page.ts';
 import { proofPage } from '../report/proof-page.ts';
@@ -53,10 +53,7 @@ const OPTIONS = {
     ),
   }),
   ...underHeading('Proof', {
-    proof: {
-      ...textOption('An external ID: when the service deleted it, and how many rows left which place'),
-      isExternalId: true,
-    },
+    proof: textOption('An external ID: when the service deleted it, and how many rows left which place'),
     proofFile: textOption('The same for each ID of a list, with --column as for --file'),
     output: { ...textOption('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
     verifyLedger: textOption('A ledger: was anything in it changed?'),
@@ -152,15 +149,15 @@ const NO_PLACES = 'The erasure has no places: rows that were loaded stay where t
 
 function erasureResult(erased: ErasureResult, hasPlaces: boolean, context: Context): CommandResult {
   const { logger } = context;
-  const { failure } = erased;
   const warnings = [...(hasPlaces ? [] : [NO_PLACES]), ...erased.report.warnings];
   const report = { ...erased.report, warnings };
   for (const warning of warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
-  if (failure !== undefined) {
-    const { exit, sentence: error, log } = failureOf(failure, context);
-    log();
+  if (erased.failure !== undefined) {
+    const failure = failureOf(erased.failure, context);
+    logFailure(failure, logger);
+    const { exit, sentence: error } = failure;
     return { result: { ...report, exit, error }, lines, exit };
   }
   if (isPlan) {

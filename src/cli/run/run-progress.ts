@@ -25,13 +25,7 @@ export function progressOf(
     formatCount(total.rowsWritten, 'row'),
     elapsed > 0 && `${(receivedBytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
-  return { text: parts.filter((part) => part !== false).join(' · '), bar: barOf(days, answeredExports, planned) };
-}
-
-/** Full for days that are stored, half for those that are exported: a batch of many days is stored at once. */
-function barOf(days: number, exports: number, planned: number): string {
-  const columnsOf = (part: number) => Math.round((Math.min(part, planned) / Math.max(1, planned)) * BAR_COLUMNS);
-  const full = columnsOf(days);
-  const half = Math.max(0, columnsOf(exports) - full);
-  return `${'█'.repeat(full)}${'▒'.repeat(half)}${'░'.repeat(BAR_COLUMNS - full - half)}`;
+  const fullColumns = Math.round((days / Math.max(1, planned)) * BAR_COLUMNS);
+  const bar = '█'.repeat(fullColumns).padEnd(BAR_COLUMNS, '░');
+  return { text: parts.filter((part) => part !== false).join(' · '), bar };
 }
