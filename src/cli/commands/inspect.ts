@@ -54,7 +54,7 @@ export const command = defineCommand({
       group.replaceAll('_', ' '),
       type ?? '',
       formatPercent(filled, scan.rows),
-      isFitting ? '' : 'some cells',
+      isFitting === null ? 'not known' : isFitting ? '' : 'some cells',
     ]);
     const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], tableRows, context.terminal.columns);
     return { result, lines: [title, ...table, ...notesOn(scan)] };
@@ -93,7 +93,9 @@ function inspectedColumns(
     const { source, occurrence } = column;
     const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined;
     const type = settingOf(columnTypes, nfc(source), columns) ?? pinnedType ?? column.type ?? null;
-    const isFitting = type === null || fits(codecOf(type, zone), column.forms);
+    // The cells of a text column of the service are not examined.
+    const isExamined = column.declaredType !== 'string' || type === 'string';
+    const isFitting = type === null || (isExamined ? fits(codecOf(type, zone), column.forms) : null);
     return { source: column.headerName, group: column.group, type, filled: column.filledCells, fits: isFitting };
   });
 }
@@ -101,7 +103,7 @@ function inspectedColumns(
 function notesOn({ invalidUtf8: { cells, first }, hasUniqueIds, hasFinalNewline }: ScanResult): string[] {
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const notes = [
-    !hasUniqueIds && 'Some rows have no id, or perhaps one that an earlier row has: all are kept.',
+    !hasUniqueIds && 'Perhaps some rows have no id, or one that an earlier row has: all are kept.',
     cells > 0 && `${formatCount(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
     !hasFinalNewline && 'The last row has no line end: perhaps the file was cut there.',
   ];
