@@ -92,7 +92,7 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const { place, config, context } = inputsOf('sync', options, TARGETS);
+  const { place, config, context } = inputsOf('sync', options, TARGETS, [...DAY_OPTION_NAMES, 'maxWaitMs']);
   const input = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
   const { summary, failure } = await runSync(input, context);
   if (failure !== undefined) throw failure.thrown;
@@ -101,7 +101,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
-  const { place, config, context } = inputsOf('plan', options, TARGETS);
+  const { place, config, context } = inputsOf('plan', options, TARGETS, DAY_OPTION_NAMES);
   return (await planSync({ place, config, daySelection: options }, context)).result;
 }
 
@@ -116,19 +116,22 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
   return verifyPlace(inputsOf('verify', options, STATEFUL_TARGETS).place);
 }
 
-const OPTION_NAMES = ['target', 'place', 'config', 'signal', 'log', 'from', 'to', 'fullRefresh', 'maxWaitMs'];
+const PLACE_OPTION_NAMES = ['target', 'place', 'config', 'signal', 'log'];
+const DAY_OPTION_NAMES = ['from', 'to', 'fullRefresh'];
 
 /** The place and the configuration that the options of a call give, and what the call runs in. */
 function inputsOf<T extends Target>(
   commandName: string,
   options: LibraryOptions<object> & DayOptions,
   targets: readonly T[],
+  ownOptionNames: readonly string[] = [],
 ) {
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
-  const unknownName = Object.keys(options).find((name) => !OPTION_NAMES.includes(name));
-  if (unknownName !== undefined) throw unknownNameError('option', unknownName, OPTION_NAMES);
+  const optionNames = [...PLACE_OPTION_NAMES, ...ownOptionNames];
+  const unknownName = Object.keys(options).find((name) => !optionNames.includes(name));
+  if (unknownName !== undefined) throw unknownNameError('option', unknownName, optionNames);
   // Without it the command line would read a file and the environment.
   requireObject(options.config);
   for (const name of ['from', 'to'] as const) {

@@ -54,15 +54,12 @@ it.each(['from', 'to'])('the library refuses a time in place of the day %s', asy
   await expect(plan({ ...options, ...days })).rejects.toMatchObject({ exitCode: 2, message: sentence });
 });
 
-it('the library refuses an option that it does not know', async () => {
-  const options = {
-    target: 'duckdb',
-    place: '/none/events.duckdb',
-    config: { service_id: 'x' },
-    fullrefresh: true,
-  } as const;
-  const message = 'there is no option "fullrefresh": did you mean fullRefresh?';
-  await expect(plan(options)).rejects.toMatchObject({ exitCode: 2, message });
+it('the functions of the library refuse an option that they do not have', async () => {
+  const options = { target: 'duckdb', place: '/none/events.duckdb', config: { service_id: 'x' } } as const;
+  const refusal = { exitCode: 2, message: 'there is no option "fullrefresh": did you mean fullRefresh?' };
+  await expect(plan({ ...options, ...{ fullrefresh: true } })).rejects.toMatchObject(refusal);
+  await expect(plan({ ...options, ...{ maxWaitMs: 1 } })).rejects.toThrow('there is no such option: wanted');
+  await expect(status({ ...options, ...{ from: '2026-11-20' } })).rejects.toThrow('there is no such option: wanted');
 });
 
 it('the library names a key that is missing, and no variable', async () => {
