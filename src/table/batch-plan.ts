@@ -1,12 +1,3 @@
-// This folder: what a place holds beside its rows, and what a batch makes of it. It runs no DuckDB and reads no disk.
-//
-//   place-state.ts   all that a place holds, with tables.ts and receipts.ts: begin here
-//   batch-plan.ts    what a batch changes of a table; of its columns: column-plan.ts with column-names.ts, column-type.ts
-//   commit.ts        what the table holds after the batch
-//
-// For each batch a sink calls `planBatch`, stores the rows, and calls `finishBatch` of `commit.ts`. A snapshot of
-// profiles is a batch of one download, which replaces its table. `place-warnings.ts` says what to warn of in a place.
-
 import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';

@@ -1,3 +1,12 @@
+// This folder: what a place holds beside its rows, and what a batch makes of it. It runs no DuckDB and reads no disk.
+//
+//   place-state.ts   all that a place holds, with tables.ts and receipts.ts
+//   batch-plan.ts    what a batch changes of a table; of its columns: column-plan.ts with column-names.ts, column-type.ts
+//   commit.ts        what the table holds after the batch
+//
+// For each batch a sink calls `planBatch`, stores the rows, and calls `finishBatch` of `commit.ts`. A snapshot of
+// profiles is a batch of one download, which replaces its table. `place-warnings.ts` says what to warn of in a place.
+
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { type ExportState, parseState } from '../extract/export-state.ts';
@@ -77,7 +86,7 @@ export const withTable = (state: PlaceState | undefined, { name }: Table, tableS
   [name]: tableState,
 });
 
-/** The state of a table once rows have left it. `rowsLost`: their number, by day. */
+/** The state of a table once some rows of days have left it. `rowsLost`: their number, by day. */
 export function withoutRows(tableState: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
   const receipts = [...tableState.receipts.values()].map((receipt): StoredReceipt => {
     const lost = rowsLost.get(receipt.day) ?? 0;

@@ -44,10 +44,11 @@ export function nextChangedAt(receipts: Receipts, now: number): string {
   return new Date(Math.max(now, latestChange + 1)).toISOString();
 }
 
-/** The receipts after the rows of some days are gone. */
-export const withPruned = (receipts: Receipts, days: readonly Day[], changedAt: string): Receipts =>
-  receiptsOf(
-    [...receipts.values()].map((receipt): StoredReceipt => {
-      return days.includes(receipt.day) ? { ...receipt, rows_stored: 0, changed_at: changedAt, pruned: true } : receipt;
-    }),
-  );
+/** The receipts once all rows of some days are gone, at `now` (ms). */
+export function withPrunedDays(receipts: Receipts, days: readonly Day[], now: number): Receipts {
+  const changed_at = nextChangedAt(receipts, now);
+  const receiptsAfter = [...receipts.values()].map((receipt): StoredReceipt => {
+    return days.includes(receipt.day) ? { ...receipt, rows_stored: 0, changed_at, pruned: true } : receipt;
+  });
+  return receiptsOf(receiptsAfter);
+}

@@ -10,7 +10,7 @@ import { isDamagedBlock } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
-import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
+import { prunableBefore, withPrunedDays } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult } from '../contract.ts';
 import { checkExists, readFileState, readLoadedState, tablesOfFile, withLoadedFile, writeState } from './file-state.ts';
@@ -50,7 +50,7 @@ async function pruneDays(engine: Engine, state: PlaceState, firstKeptDay: Day): 
   const pruneResult = prunableBefore(events.receipts, firstKeptDay);
   const { days } = pruneResult;
   if (days.length === 0) return pruneResult;
-  const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, engine.clock.now()));
+  const receipts = withPrunedDays(events.receipts, days, engine.clock.now());
   await engine.transaction(async () => {
     await engine.run(`DELETE FROM ${rowsOfDaysSql(EVENTS, days)}`);
     await writeState(engine, { ...state, events: { ...events, receipts } });

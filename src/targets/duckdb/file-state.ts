@@ -8,7 +8,7 @@ import type { Access, Engine } from '../../engine/session/engine.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../../table/place-state.ts';
-import { findRemovedDays, nextChangedAt, receiptsOf, type StoredReceipt, withPruned } from '../../table/receipts.ts';
+import { findRemovedDays, receiptsOf, type StoredReceipt, withPrunedDays } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { notLoadedError } from '../failures.ts';
@@ -78,7 +78,7 @@ export async function readFileState(engine: Engine): Promise<FileState> {
     events: {
       timezone: stateRow.timezone === null ? null : String(stateRow.timezone),
       columns: await readRecords(engine, COLUMNS_TABLE),
-      receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, engine.clock.now())),
+      receipts: withPrunedDays(receipts, removedDays, engine.clock.now()),
       exportState: parseState(tryParseJson(String(stateRow.state))),
       changes: await readRecords(engine, CHANGES_TABLE),
     },

@@ -4,7 +4,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { checkRows, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
-import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
+import { prunableBefore, withPrunedDays } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
@@ -74,7 +74,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const { days, rows } = prunableIn(version);
       const { events } = version.state;
       const daysWithRows = days.filter((day) => events.receipts.get(day)?.rows_stored);
-      const receipts = withPruned(events.receipts, daysWithRows, nextChangedAt(events.receipts, options.clock.now()));
+      const receipts = withPrunedDays(events.receipts, daysWithRows, options.clock.now());
       const state = { ...version.state, events: { ...events, receipts } };
       const fileChanges = days.map((day) => ({ table: EVENTS.name, day, newFile: undefined }));
       return { change: { kind: 'prune', state, fileChanges }, result: { days, rows } };

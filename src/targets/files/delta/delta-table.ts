@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../../../base/days.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
-import { findRemovedDays, nextChangedAt, withPruned } from '../../../table/receipts.ts';
+import { findRemovedDays, withPrunedDays } from '../../../table/receipts.ts';
 import type { TableName } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
 import type { TableFile } from '../place-version.ts';
@@ -60,7 +60,7 @@ function tableOf(place: OpenPlace, snapshot: Snapshot, missingPaths: ReadonlySet
   const state = stateOf(snapshot.domains, tableAddress(place, snapshot));
   const files = liveFilesOf(snapshot, missingPaths, state, place.storage.address);
   const removedDays = findRemovedDays(state.receipts, files);
-  const receipts = withPruned(state.receipts, removedDays, nextChangedAt(state.receipts, place.options.clock.now()));
+  const receipts = withPrunedDays(state.receipts, removedDays, place.options.clock.now());
   return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()], removedDays };
 }
 

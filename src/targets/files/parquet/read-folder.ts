@@ -12,10 +12,9 @@ import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import {
   countStoredRows,
   findRemovedDays,
-  nextChangedAt,
   receiptsOf,
   type StoredReceipt,
-  withPruned,
+  withPrunedDays,
 } from '../../../table/receipts.ts';
 import { EVENTS, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
 import { columnTypeOf, fileProgramColumns } from '../file-layout.ts';
@@ -173,7 +172,7 @@ function correctedState(
   const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
   const eventFiles = [...files, ...damagedFiles].filter(({ table }) => table === EVENTS.name);
   const removedDays = findRemovedDays(receipts, new Set(eventFiles.map(({ day }) => day)));
-  const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
+  const events = { ...before.events, receipts: withPrunedDays(receipts, removedDays, now) };
   const [profiles = before.user_profiles] = adoptedFiles.flatMap(({ profilesState }) => profilesState ?? []);
   // Profiles are no table without their file, unless they have no row.
   const hasProfiles =
