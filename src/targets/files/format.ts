@@ -37,8 +37,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   read(place: OpenPlace<S>): Promise<V>;
   /** Reads the latest version, perhaps after waiting for a writer; undefined if `before` is still the latest. */
   readNewer(place: OpenPlace<S>, before: V): Promise<V | undefined>;
-  /** True if a file was replaced under its name. Then what was read may be of two versions. Absent if none ever is. */
-  hasReplacedFiles?(place: OpenPlace<S>, version: V): boolean;
+  /** True if what was read of `version` may be of two versions. Absent if files are never replaced under their names. */
+  mayMixVersions?(place: OpenPlace<S>, version: V): boolean;
   /** The files among those of the tables that this program did not write, and whether readers see them. They stay. */
   findForeignFiles(
     place: OpenPlace<S>,

@@ -93,7 +93,7 @@ export async function withPlace<T>(
 
 /**
  * As `withPlace`, to read a place that was loaded. The work may have read two versions if it fails, its result is not
- * `isConsistent`, or files were replaced. It then runs again if a writer has committed meanwhile.
+ * `isConsistent`, or the format says so. It then runs again if a writer has committed meanwhile.
  */
 export function readPlace<T>(
   format: FilesFormat,
@@ -108,7 +108,7 @@ export function readPlace<T>(
       const result = work(place, version);
       const isUsable = await result.then(isConsistent, () => false);
       options.signal.throwIfAborted();
-      if (isUsable && format.hasReplacedFiles?.(place, version) !== true) return result;
+      if (isUsable && format.mayMixVersions?.(place, version) !== true) return result;
       const newerVersion = await format.readNewer(place, version);
       if (newerVersion === undefined) return result;
       version = newerVersion;

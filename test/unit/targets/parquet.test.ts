@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { HOUR_MS } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { HashKey } from '../../../src/base/hash-key.ts';
@@ -346,20 +347,23 @@ describe('a Parquet folder', () => {
     expect(readdirSync(join(place.place, 'events')).sort()).toEqual(folders);
   });
 
-  it('answers from one version, if its files are replaced while it is read', async () => {
+  // The people are found in the older files, and their rows are read from the newer; or only the state is the older one.
+  it.each([
+    ['files are', fs, 'createWriteStream'],
+    ['files with a new column are', fs.promises, 'readdir'],
+  ])('answers from one version, if its %s replaced while it is read', async (_, system, call) => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     const newer = [
-      { id: 'b', member: 'm1', df_unified_id: 'u2' },
-      { id: 'x', member: 'm9', df_unified_id: 'u1' },
+      { id: 'b', member: 'm1', df_unified_id: 'u2', more: '1' },
+      { id: 'x', member: 'm9', df_unified_id: 'u1', more: '' },
     ];
     const [older, copy] = [join(place.dir, 'older'), join(place.dir, 'newer')];
     cpSync(place.place, older, { recursive: true, preserveTimestamps: true });
     await place.load([[place.of(D1, newer)]]);
     renameSync(place.place, copy);
     renameSync(older, place.place);
-    // The people are found in the older files, and their rows are read from the newer ones.
     const replace = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
-      if (existsSync(copy)) {
+      if (existsSync(copy) && (call !== 'readdir' || all[0] === join(place.place, 'events'))) {
         cpSync(copy, place.place, { recursive: true });
         rmSync(copy, { recursive: true });
       }
@@ -367,7 +371,7 @@ describe('a Parquet folder', () => {
     };
     const people = await place.people();
     const keys: unknown[] = [];
-    await withCall(fs, 'createWriteStream', replace, async () => {
+    await withCall(system, call, replace, async () => {
       const asked = { ids: ['m1'], byColumn: 'member' };
       for await (const row of people.rows(asked)) keys.push(JSON.parse(row).row._key);
     });
@@ -439,6 +443,14 @@ describe('a Parquet folder', () => {
     expect(place.log.filter(({ event }) => event === 'days.removed')).toEqual([]);
     expect(state().events.days[0]).toMatchObject({ day: D1, rows_stored: 0 });
     expect(state().events.days[0]).not.toHaveProperty('pruned');
+  });
+
+  it('takes the file that a killed run wrote last, also if the clock was set back before', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const clock = { ...place.clock, now: () => place.clock.now() - HOUR_MS };
+    await stoppedAfter('rename', fileOf(D1), () => place.load([[place.of(D1, [{ id: 'b' }])]], { clock }));
+    expect((await place.verify()).differences).toEqual([]);
+    expect(await place.report()).toMatchObject({ rows: 1 });
   });
 
   it('loses a day that a killed run was to remove, also if that run widened a column', async () => {

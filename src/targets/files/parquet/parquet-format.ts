@@ -9,11 +9,10 @@ import { makeFolders } from '../../../fs/folders.ts';
 import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
-import type { PlaceState } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
-import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
-import { commitToFolder } from './commit-to-folder.ts';
+import type { PlaceVersion } from '../place-version.ts';
+import { commitToFolder, type FolderChange } from './commit-to-folder.ts';
 import {
   dayOfPath,
   FOLDER_LAYOUT,
@@ -51,12 +50,13 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     return isLatest ? undefined : version;
   },
 
-  hasReplacedFiles,
+  // A file with a column that a writer has just added looks damaged beside the state before.
+  mayMixVersions: (place, version) => version.damagedFiles.length > 0 || hasReplacedFiles(place, version),
   commit: (place, _before, prepare) => commitUnderLock(place, prepare),
 
   async recordRun(place, _before, lastRun) {
     await commitUnderLock(place, async ({ isLoaded, state }) => {
-      return { change: isLoaded ? changeOfState({ ...state, lastRun }) : undefined, result: undefined };
+      return { change: isLoaded ? { state: { ...state, lastRun }, fileChanges: [] } : undefined, result: undefined };
     });
   },
 
@@ -73,6 +73,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   },
 };
 
+/** True if a file was replaced, or removed, since it was read. */
 function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): boolean {
   return files.some(({ path, bytes, modified }) => {
     const onDisk = sizeAndTime(storage.fullPath(path));
@@ -81,7 +82,10 @@ function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): b
 }
 
 /** Has a change prepared under the lock, of the folder as it is then, and commits it. */
-async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
+async function commitUnderLock<T>(
+  place: FolderPlace,
+  prepare: (version: PlaceVersion) => Promise<{ readonly change: FolderChange | undefined; readonly result: T }>,
+) {
   await makeFolders(place.storage.fullPath(OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
     await removeTemporaries(place.storage.fullPath(STATE_FILE)).catch(() => undefined);
@@ -90,8 +94,8 @@ async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVe
     place.runFolder.checkHeld();
     if (change === undefined && !version.isLoaded) return { version, result };
     // Without a change of its own, what a killed run left is committed.
-    const committed = await commitToFolder(place, version, change ?? changeOfState(version.state), checkHeld);
-    return { version: committed, result };
+    const folderChange = change ?? { state: version.state, fileChanges: [] };
+    return { version: await commitToFolder(place, version, folderChange, checkHeld), result };
   });
 }
 
@@ -100,5 +104,3 @@ const lockPathOf = ({ storage }: FolderPlace): string => storage.fullPath(LOCK_F
 const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: FolderPlace): LockOptions => {
   return { subject: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
 };
-
-const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, fileChanges: [] });

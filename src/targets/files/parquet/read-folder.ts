@@ -67,14 +67,14 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
 type PossibleFile = Pick<FolderFile, 'table' | 'path'> & { readonly day: Day | undefined };
 
 /**
- * What a file is beside its record. A file of the recorded size and time has the recorded hash. The first row counts
- * that is true.
+ * What a file is beside its record and its receipt in the state. A file of the recorded size and time has the recorded
+ * hash. The first row counts that is true.
  *
  *   the file                                             is
  *   is not there                                         missing: its day counts as removed
  *   has its hash, and its receipt does not say "no row"  unchanged: it was copied at most
  *   has its hash                                         adopted: a killed run was to remove it
- *   was written later, with columns that its table has   adopted: a killed run wrote it last
+ *   is later, with columns that its table has            adopted: a killed run wrote it last
  *   has profiles, and the state has no table of them     of another program
  *   is any other                                         damaged, older, or newer than a state put back
  *
@@ -98,15 +98,19 @@ async function compareFile(
     return { file: { ...recordedFile, ...onDisk, columns } };
   }
   const metadata = await readMetadata(engine, localPath, path);
-  const writtenBefore = recordedFile?.writtenAt ?? storedReceipt?.changed_at ?? '';
-  const isAdopted =
-    metadata !== undefined && (hasSameHash || (metadata.writtenAt > writtenBefore && hasKnownColumns(metadata, state)));
-  if (isAdopted) {
+  if (metadata !== undefined) {
     const { receipt, writtenAt, columns } = metadata;
-    const file = { table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns };
-    return { file, adopted: metadata };
+    // The receipt of a file that only got new columns is the same. Receipts are in order also if the clock was set back.
+    const isLater =
+      receipt.changed_at > (storedReceipt?.changed_at ?? '') ||
+      (recordedFile !== undefined && writtenAt > recordedFile.writtenAt);
+    if (hasSameHash || (isLater && hasKnownColumns(metadata, state))) {
+      const file = { table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns };
+      return { file, adopted: metadata };
+    }
   }
-  return day === undefined ? {} : { damaged: { table, day, path, recordedFile, tableState: state[table] } };
+  if (day === undefined) return {};
+  return { damaged: { table, day, path, recordedFile, tableState: state[table] } };
 }
 
 /** The days that have a folder. */
