@@ -27,9 +27,6 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-/** A purge writes a line for each of its ids at once. All as one text could be longer than a string may be. */
-const LINES_PER_WRITE = 10_000;
-
 /** A line to be written, unless the lines that other runs wrote meanwhile have made it needless. */
 interface PendingLine {
   readonly line: LedgerLine;
@@ -142,16 +139,11 @@ export class Ledger {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
       const lines = pending.filter(({ isWanted }) => isWanted()).map(({ line }) => line);
-      let end = this.#end;
-      if (end.size === 0) await syncFolder(folder);
+      const { text, end } = signLines(lines, this.#end, this.keys.lines);
+      if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();
-      if (tornBytes > 0) await file.truncate(end.size);
-      for (let i = 0; i < lines.length; i += LINES_PER_WRITE) {
-        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), end, this.keys.lines);
-        checkHeld();
-        await file.writeFile(signed.text);
-        end = signed.end;
-      }
+      if (tornBytes > 0) await file.truncate(this.#end.size);
+      await file.writeFile(text);
       await file.datasync();
       this.#end = end;
     } finally {

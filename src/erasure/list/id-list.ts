@@ -43,8 +43,8 @@ export interface ListCounts {
   readonly ids: number;
 }
 
-/** A place gets all ids, each with its unified id, in one string: about 120 characters an id, of 2^29 at most. */
-const MAX_IDS = 4_000_000;
+/** The ledger gets a line for each id in one string: about 400 characters an id, of 2^29 at most. */
+const MAX_IDS = 1_000_000;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
@@ -74,7 +74,7 @@ export class IdList {
     const listedId = this.#ids.get(id);
     if (listedId === undefined) {
       if (this.#ids.size === MAX_IDS) {
-        throw configError(`The list is too long: more than ${MAX_IDS} ids. Split it. Nothing was done.`);
+        throw configError(`The list is too long: more than ${MAX_IDS} IDs. Split it. Nothing was done.`);
       }
       this.#ids.set(id, { id, row, requestedAt: instant });
       return id;
