@@ -7,7 +7,7 @@ import type { DestinationConfig } from '../config/destination.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
-import { IdList, type ListCounts, type ListedId, refusedSentences } from './list/id-list.ts';
+import { type IdList, type ListCounts, type ListedId, refusedSentences } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -19,8 +19,7 @@ type ErasureSettings = LedgerSettings &
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
   readonly runtime: Omit<Runtime, 'env'>;
-  /** `suppressed`: the people of the suppression list alone. */
-  readonly list: IdList | 'suppressed';
+  readonly list: IdList;
   /** `none`: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'none' | 'configured' | { readonly confirm: string };
   /** Undefined: no request is sent. */
@@ -34,14 +33,15 @@ export interface ErasureOptions {
 /** Everything that is known before anything is sent or removed. */
 export interface ErasurePlan {
   readonly ledger: Ledger;
-  /** Empty for the people of the suppression list alone. */
   readonly list: IdList;
+  readonly deleter: Deleter | undefined;
   /** Undefined if no place is to be purged. */
   readonly purgePlan: PurgePlan | undefined;
   readonly idsToRequest: readonly ListedId[];
   /** Whom the ledger knows as deleted. */
   readonly idsDoneBefore: readonly ListedId[];
-  readonly isPurgeOnly: boolean;
+  /** Tells the two apart, by what the ledger knows when it is called. */
+  isToRequest(listedId: ListedId): boolean;
   /** How the erasure breaks a guard, as a sentence. */
   readonly guardProblem: string | undefined;
   /** What an officer repeats as the consent. */
@@ -54,9 +54,7 @@ export interface ErasurePlan {
  * UserError for what makes the execution impossible.
  */
 export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
-  const { settings, runtime, consent, deleter, purgeSettings, requestsAgain } = options;
-  const isSuppressedOnly = options.list === 'suppressed';
-  const list = isSuppressedOnly ? new IdList() : options.list;
+  const { settings, runtime, list, consent, deleter, purgeSettings, requestsAgain } = options;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
@@ -67,21 +65,23 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const idsDoneBefore = requestableIds.filter((listedId) => !isToRequest(listedId));
   const confirmedIds = idsToRequest.filter((listedId) => outcomeOf(listedId, ledger) === 'done');
   const idsToRequestAgain = new Set(confirmedIds.map(({ id }) => id));
+  const isListEmpty = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
   const purgePlan =
-    purgeSettings === undefined || (ids.length === 0 && !isSuppressedOnly)
+    purgeSettings === undefined || isListEmpty
       ? undefined
       : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequestAgain }, settings);
   return {
     ledger,
     list,
+    deleter,
     purgePlan,
     idsToRequest,
     idsDoneBefore,
-    isPurgeOnly: deleter === undefined,
+    isToRequest,
     guardProblem: requestGuardProblem(idsToRequest, ledger, settings) ?? (purgePlan && purgeGuardProblem(purgePlan)),
     hash: consentHash(options, purgePlan),
     warnings: [
-      list.counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
+      isListEmpty && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
       // Else the failure of the plan says it.
       hasUsableRow(list.counts) ? (refusedSentences(list.counts) ?? []) : [],
       list.warnings(),
@@ -133,7 +133,7 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [list === 'suppressed' ? null : list.digest, deleter === undefined, requestsAgain],
+    [purgeSettings?.isSuppressedOnly ? null : list.digest, deleter === undefined, requestsAgain],
     purgeSettings && [
       purgeSettings.places.map(({ name }) => name).sort(),
       purgeSettings.profileService !== undefined,

@@ -23,7 +23,7 @@ export function reportOf(
     done_before: plan.idsDoneBefore.length,
     to_request: idsToRequest.length,
     guard: plan.guardProblem ?? null,
-    purge_only: plan.isPurgeOnly,
+    purge_only: plan.deleter === undefined,
     /** Null if the service was not asked. */
     ids_with_profile: purgePlan?.listedPeople.profiledIdCount ?? null,
     hash: plan.hash,

@@ -30,12 +30,12 @@ export interface ErasureResult {
  * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
 export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
-  const { settings, runtime, consent, deleter, requestsAgain = false, onPlanned, onDecided } = options;
+  const { settings, runtime, consent, onPlanned, onDecided } = options;
   const beganAt = runtime.clock.now();
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, purgePlan, idsToRequest, idsDoneBefore } = plan;
+  const { ledger, deleter, purgePlan, idsToRequest, idsDoneBefore, isToRequest } = plan;
   const planReport = reportOf(plan, 'plan', runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
@@ -64,7 +64,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   if (isPurged && deleter !== undefined) {
     const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
     for (const { id } of idsDoneBefore) noteDecision(id, 'done');
-    const requestOptions = { ...runtime, ledger, limits: settings, deleter, requestsAgain, onDecided: noteDecision };
+    const requestOptions = { ...runtime, ledger, limits: settings, deleter, isToRequest, onDecided: noteDecision };
     requestResult = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();

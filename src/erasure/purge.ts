@@ -12,6 +12,8 @@ import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettin
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
+  /** True for a purge of the people of the suppression list alone, without ids. */
+  readonly isSuppressedOnly: boolean;
   readonly suppressionList: SuppressionList;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
   readonly beginsNewList: boolean;
@@ -42,7 +44,6 @@ export interface PlaceOutcome extends PlannedPlace {
 export interface PurgePlan {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
-  /** Empty for a purge of the people of the suppression list alone. */
   readonly listedIds: readonly ListedId[];
   /** Those whose deletion was confirmed before, and is requested once more: the person may have come back. */
   readonly idsToRequestAgain: ReadonlySet<string>;
@@ -71,8 +72,7 @@ export async function planPurge(
   service: ServiceAddress,
 ): Promise<PurgePlan> {
   const { settings, ledger, listedIds, idsToRequestAgain } = scope;
-  const { suppressionList, beginsNewList, runtime } = settings;
-  const isSuppressedOnly = listedIds.length === 0;
+  const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
 
   // 1. The suppression list, where everybody is put first.
   await suppressionList.requireWritable();
@@ -139,7 +139,7 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
  */
 export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { runtime, suppressionList } = plan.settings;
-  await suppressionList.add(unifiedIdsOf(plan, plan.places), runtime);
+  await suppressionList.add(keyCheckByUnifiedId(plan, plan.places), runtime);
   const places: PlaceOutcome[] = [];
   for (const [i, place] of plan.places.entries()) {
     runtime.signal.throwIfAborted();
@@ -207,7 +207,7 @@ export function purgeGuardProblem(plan: PurgePlan, places = plan.places): string
   const { settings, listedIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const unifiedIds = [...unifiedIdsOf(plan, places).keys()];
+  const unifiedIds = [...keyCheckByUnifiedId(plan, places).keys()];
   const personCount = new Set(unifiedIds.map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
@@ -229,17 +229,17 @@ export function purgeGuardProblem(plan: PurgePlan, places = plan.places): string
  * Every form of the people's unified ids: as the ways have them, and as rows of the places do. A hash needs no key if
  * its plain id is there, too.
  */
-function unifiedIdsOf({ settings, listedPeople }: PurgePlan, places: readonly PlannedPlace[]) {
+function keyCheckByUnifiedId({ settings, listedPeople }: PurgePlan, places: readonly PlannedPlace[]) {
   // Last those of rows: a place knows under which key its form is a hash.
-  const unifiedIds = new Map<string, string | undefined>([
+  const keyChecks = new Map<string, string | undefined>([
     ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
-  for (const unifiedId of unifiedIds.keys()) {
+  for (const unifiedId of keyChecks.keys()) {
     const hash = personIdOf(unifiedId, settings.hashKey);
-    if (hash !== unifiedId && unifiedIds.has(hash)) unifiedIds.set(hash, undefined);
+    if (hash !== unifiedId && keyChecks.has(hash)) keyChecks.set(hash, undefined);
   }
-  return unifiedIds;
+  return keyChecks;
 }
 
 /** Tables, files or folders, as a warning names them. */
@@ -249,7 +249,7 @@ const namesText = (names: readonly string[]): string =>
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines(
   { name: place, people }: PlannedPlace,
-  { listedIds, ledger, idsToRequestAgain }: PurgePlan,
+  { settings, listedIds, ledger, idsToRequestAgain }: PurgePlan,
 ): LineContent[] {
   const linesOfIds = listedIds.map(({ id }) => {
     const rows = people.rowCountById.get(id) ?? 0;
@@ -257,5 +257,5 @@ function purgeLines(
     return { kind: 'purge', id: ledger.keys.ids.hashOf(id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
-  return rows > 0 || listedIds.length === 0 ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;
+  return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;
 }

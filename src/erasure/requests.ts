@@ -41,8 +41,8 @@ interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
-  /** True to request also an id that another run has deleted meanwhile. */
-  readonly requestsAgain: boolean;
+  /** False for an id that another run has deleted since the plan. */
+  isToRequest(listedId: ListedId): boolean;
   /** Called once for each id that the service decided; the ledger has every answer by then. */
   readonly onDecided: (id: string, decision: Decision) => void;
 }
@@ -147,12 +147,12 @@ class Sender {
    * Sends one request, with a ledger line before and after it; none for an id that another run has deleted since the
    * plan. Throws the signal's reason if the run is stopped.
    */
-  async #request({ id: externalId, requestedAt }: ListedId): Promise<RequestAnswer> {
-    const { deleter, ledger, requestsAgain } = this.#options;
+  async #request(listedId: ListedId): Promise<RequestAnswer> {
+    const { deleter, ledger, isToRequest } = this.#options;
+    const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.ids.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
-    const isWanted = () => requestsAgain || !ledger.history.of(externalId).isDone(requestedAt);
-    if (!(await ledger.writeIf(isWanted, { kind: 'before', id }))) return DELETED_BY_ANOTHER_RUN;
+    if (!(await ledger.writeIf(() => isToRequest(listedId), { kind: 'before', id }))) return DELETED_BY_ANOTHER_RUN;
     let answer: DeletionAnswer;
     try {
       this.#signal.throwIfAborted();

@@ -4,24 +4,22 @@ import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { type IdList, refusedSentences } from './list/id-list.ts';
 import { findListedPeople, type SearchSettings } from './listed-people.ts';
 
-interface PersonOptions {
-  readonly list: IdList;
-  readonly searchSettings: SearchSettings;
-  /** Undefined: nothing is kept. */
-  readonly ledgerSettings: LedgerSettings | undefined;
-  write(line: string): Promise<void>;
-}
-
 /**
- * Shows everything that places hold about people, found as by a purge: one JSON object a row. Each id gets a line
- * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
+ * Writes everything that places hold about people, found as by a purge: one JSON object a row. Each id gets a line
+ * `access` in the ledger before anything is shown, also if no row was found. Without settings of a ledger nothing is
+ * kept. Throws UserError.
  */
-export async function showPeople({ list, searchSettings, ledgerSettings, write }: PersonOptions) {
-  const { places, runtime } = searchSettings;
+export async function showPeople(
+  list: IdList,
+  search: SearchSettings,
+  ledgerSettings: LedgerSettings | undefined,
+  write: (line: string) => Promise<void>,
+) {
+  const { places, runtime } = search;
   const listedIds = list.listedIds();
   const refusal = refusedSentences(list.counts);
   if (refusal !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusal}`);
-  const listedPeople = await findListedPeople(listedIds, searchSettings);
+  const listedPeople = await findListedPeople(listedIds, search);
   const peopleInPlaces: PeopleInPlace[] = [];
   for (const place of places) peopleInPlaces.push(await (await place.target.people(place)).find(listedPeople.query));
   const warnings = [

@@ -6,6 +6,7 @@ import { verifyLedger } from '../../erasure/ledger/chain.ts';
 import { locateLedger } from '../../erasure/ledger/ledger-file.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
+import { IdList } from '../../erasure/list/id-list.ts';
 import type { SearchSettings } from '../../erasure/listed-people.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
@@ -117,7 +118,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const purgeSettings = purgeSettingsOf(values, search, config);
     if (purgeSettings === undefined && isPurgeOnly)
       throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
-    const list = suppressed ? 'suppressed' : await readIdList(values, signal, config.requestedAtField);
+    const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? 'none' : { confirm };
     const input = { settings, runtime: context, list, consent, deleter, purgeSettings, requestsAgain: again } as const;
@@ -134,7 +135,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
 /** How the places are purged; undefined for an erasure without places. */
 function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: CommandConfig) {
   if (search.places.length === 0) return undefined;
-  const { newList: beginsNewList, maxPeople, allowShared: allowsShared } = values;
+  const { suppressed: isSuppressedOnly, newList: beginsNewList, maxPeople, allowShared: allowsShared } = values;
   const suppressionList = SuppressionList.of(requireKeys(config, 'suppression_key'));
   if (suppressionList === undefined) {
     throw configError(
@@ -142,7 +143,7 @@ function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: C
         '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
     );
   }
-  return { ...search, suppressionList, beginsNewList, maxPeople, allowsShared };
+  return { ...search, suppressionList, isSuppressedOnly, beginsNewList, maxPeople, allowsShared };
 }
 
 const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';

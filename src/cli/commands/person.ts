@@ -26,7 +26,7 @@ export const command = defineCommand({
       if (search.places.length === 0)
         throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
       const list = await readIdList(values, context.signal);
-      const show = (write: WriteLine) => showPeople({ list, searchSettings: search, ledgerSettings, write });
+      const show = (write: WriteLine) => showPeople(list, search, ledgerSettings, write);
       const { output = '-' } = values;
       if (output !== '-') return withNewFile(output, show);
       return show(async (line) => {

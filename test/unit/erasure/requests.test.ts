@@ -24,18 +24,16 @@ interface Sending {
   readonly limits?: Partial<RequestLimits>;
   readonly stop?: AbortController;
   readonly ledger?: Ledger;
-  readonly requestsAgain?: boolean;
-  readonly requestedAt?: string | undefined;
 }
 
-function listOf(ids: readonly string[], requestedAt?: string): IdList {
+function listOf(ids: readonly string[]): IdList {
   const list = new IdList();
-  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id, requestedAt });
+  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
   return list;
 }
 
 async function send(ids: readonly string[], answer: Answering, more: Sending = {}) {
-  const { limits = {}, stop = new AbortController(), requestsAgain = false, requestedAt } = more;
+  const { limits = {}, stop = new AbortController() } = more;
   const clock = new LeapingClock();
   const { events, logger } = recorder();
   const seen: string[] = [];
@@ -48,9 +46,9 @@ async function send(ids: readonly string[], answer: Answering, more: Sending = {
     },
   };
   const decisions = new Map<string, string>();
-  const requested = await sendRequests(listOf(ids, requestedAt).listedIds(), {
+  const requested = await sendRequests(listOf(ids).listedIds(), {
     ledger,
-    requestsAgain,
+    isToRequest: ({ id, requestedAt }) => !ledger.history.of(id).isDone(requestedAt),
     deleter,
     clock,
     random: () => 1,
@@ -127,11 +125,7 @@ describe('the requests of a run', () => {
   });
 });
 
-it.each<[string, boolean, string | undefined, string[]]>([
-  ['no ID that another run has deleted meanwhile', false, undefined, ['b']],
-  ['an ID that another run has deleted meanwhile, if it is asked for again', true, undefined, ['a', 'b']],
-  ['an ID that another run has deleted meanwhile, if its row has a later time', false, '2026-02-01', ['a', 'b']],
-])('a run requests %s', async (_, requestsAgain, requestedAt, requested) => {
+it('a run requests no ID that another run has deleted meanwhile', async () => {
   const settings = { baseUrl: 'https://host', serviceId: 's', ledgerDir: newFolder(), ledgerKey: undefined };
   const openLedger = () => Ledger.open(settings, { clock: new LeapingClock(), isPlan: false, ids: ['a', 'b'] });
   const [ledger, other] = [await openLedger(), await openLedger()];
@@ -139,13 +133,9 @@ it.each<[string, boolean, string | undefined, string[]]>([
   const id = other.keys.ids.hashOf('a');
   await other.write({ kind: 'before', id });
   await other.write({ kind: 'after', id, outcome: 'done', code: '20000', status: 200 });
-  const { seen, decisions, counts } = await send(['a', 'b'], () => answerOf('done'), {
-    ledger,
-    requestsAgain,
-    requestedAt,
-  });
-  expect([seen, decisions]).toEqual([requested, { a: 'done', b: 'done' }]);
-  expect(counts).toMatchObject({ requests: requested.length, done: 2 });
+  const { seen, decisions, counts } = await send(['a', 'b'], () => answerOf('done'), { ledger });
+  expect([seen, decisions]).toEqual([['b'], { a: 'done', b: 'done' }]);
+  expect(counts).toMatchObject({ requests: 1, done: 2 });
   const { ids } = await proveErasure(listOf(['a', 'b']), settings);
   expect(ids.map(({ state }) => state)).toEqual(['confirmed', 'confirmed']);
 });
