@@ -1,7 +1,8 @@
-import type { Day } from '../../base/days.ts';
+import { type Day, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import { lastDayOver } from '../../extract/calendar.ts';
 import type { ReceiptSummary, ReceiptsByDay } from '../../extract/checked-day.ts';
 import { FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
 import { type PlanInput, planRun, type RunPlan } from '../../extract/which-days.ts';
@@ -79,11 +80,15 @@ function duplicatesKept({ syncMode, destinationSyncMode, generationId = 0, minim
   };
 }
 
-function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: PlanInput): RunPlan {
+function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, input: PlanInput): RunPlan {
+  const { sync_id: refreshId, ...state } = savedState ?? {};
   try {
-    return planRun({ ...input, state, receipts: receiptsIn(state) });
+    const plan = planRun({ ...input, state, receipts: receiptsIn(state) });
+    // What a refresh sent may be gone unless it was finished. A destination that appends keeps it all the same.
+    const maySkipDays = refreshId !== undefined && !plan.appends && isUnfinished(plan);
+    return maySkipDays ? planFromStart(name, 'is of a full refresh that was not finished', input) : plan;
   } catch (error) {
-    if (error instanceof OtherFiltersError) return planFromStart(name, error, input);
+    if (error instanceof OtherFiltersError) return planWithOtherFilters(name, error, input);
     if (!(error instanceof FutureCursorError)) throw error;
     // A wrong clock leaves such a cursor: the state stays as it is. `start_date` may lie in the future, too.
     const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
@@ -93,8 +98,16 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   }
 }
 
+/** True if the state lacks days that were wanted, and over at its last request. */
+function isUnfinished({ state, settings: { endDate } }: RunPlan): boolean {
+  const lastReceipt = Object.values(state?.days ?? {}).at(-1);
+  if (state === undefined || lastReceipt === undefined) return false;
+  const lastOver = lastDayOver(Date.parse(lastReceipt.requested_at));
+  return state.from_date <= earlierOf(endDate ?? lastOver, lastOver);
+}
+
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function planFromStart(name: StreamName, error: OtherFiltersError, input: PlanInput): RunPlan {
+function planWithOtherFilters(name: StreamName, error: OtherFiltersError, input: PlanInput): RunPlan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
@@ -102,9 +115,14 @@ function planFromStart(name: StreamName, error: OtherFiltersError, input: PlanIn
       { cause: error },
     );
   }
+  const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
+  return planFromStart(name, why, input);
+}
+
+function planFromStart(name: StreamName, why: string, input: PlanInput): RunPlan {
   const plan = planRun(input);
   const message =
-    `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again. ` +
+    `${name}: the saved state ${why}; reading starts again. ` +
     `The destination keeps its rows of days before ${plan.start}, and its rows without an id: clear the stream's data if it should not.`;
   return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
 }

@@ -105,6 +105,23 @@ describe('a saved state', () => {
     expect(fixture.requested(before)).toEqual([]);
   });
 
+  it('of a full refresh is gone on from by an incremental read only if the refresh was finished', async () => {
+    fixture.clock.pass(3_600_000);
+    const modes = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 9 };
+    const states = (await fixture.read(await fixture.catalog(modes, ['events']))).states('events');
+    const output = await fixture.read(events, savedStates(states[2], 'events'));
+    expect(readProblems(output, events)).toEqual([]);
+    expect(output.states('events')[0].from_date).toBe('2026-01-15');
+    expect(output.logs('state.fresh_start')).toEqual([expect.stringMatching(/full refresh that was not finished/)]);
+    const finished = await fixture.read(events, savedStates(states.at(-1) ?? {}, 'events'));
+    expect(finished.logs('state.fresh_start')).toEqual([]);
+    expect(finished.states('events')[0].from_date).toBe('2026-01-19');
+    // The next one is interrupted, too, and no refresh.
+    const interrupted = await fixture.read(events, savedStates(output.states('events')[2], 'events'));
+    expect(interrupted.logs('state.fresh_start')).toEqual([]);
+    expect(interrupted.states('events')[0].from_date).toBe('2026-01-17');
+  });
+
   it('resumes a full refresh only within its job, without a lookback', async () => {
     // The limit of exports, which the tests before have spent, is reset: discovery does not wait so long for it.
     fixture.clock.pass(3_600_000);
