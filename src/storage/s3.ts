@@ -58,10 +58,13 @@ class S3Storage implements Storage {
 
   readRange(path: string, from: number, until: number): Promise<Buffer> {
     return this.#retryRead(async () => {
-      const object = await this.#get(path, { Range: `bytes=${from}-${until - 1}` });
+      const object = await this.#get(path, { Range: `bytes=${from}-${until - 1}` }).catch((error) => {
+        if (s3StatusOf(error) === S3_STATUS.rangeBehindEnd) return { Body: undefined };
+        throw error;
+      });
       if (object === undefined) throw this.#goneError(path);
-      const bytes = await object.Body?.transformToByteArray();
-      if (bytes?.length === until - from) return Buffer.from(bytes);
+      const bytes = Buffer.from((await object.Body?.transformToByteArray()) ?? []);
+      if (bytes.length <= until - from) return bytes;
       throw configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
     });
   }

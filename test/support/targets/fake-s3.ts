@@ -188,6 +188,7 @@ export class FakeS3 {
     if (held === undefined) return refusal(404, 'NoSuchKey');
     const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range ?? '') ?? [];
     if (from === undefined) return { status: 200, headers: {}, body: held.bytes };
+    if (Number(from) >= held.bytes.length) return refusal(416, 'InvalidRange');
     return { status: 206, headers: {}, body: held.bytes.subarray(Number(from), Number(to) + 1) };
   }
 

@@ -454,6 +454,16 @@ describe('a Delta table in a bucket', () => {
     },
   );
 
+  it.each([100, 0])('stores a day again whose object was cut to %i bytes', async (bytesLeft) => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const [key = '', object] = [...s3.objects].find(([key]) => key.includes('event_date=')) ?? [];
+    if (object !== undefined) s3.objects.set(key, { ...object, bytes: object.bytes.subarray(0, bytesLeft) });
+    const loading = place.load([[place.shared(D2, [{ id: 'b' }])]]);
+    await expect(loading).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('is damaged') });
+    expect(await place.load([[place.of(D1, [{ id: 'a' }])]])).toMatchObject([{ daysWritten: [D1] }]);
+    expect(await place.keys()).toEqual([`${D1} a`]);
+  });
+
   it('names the day of a damaged file, which is read as a copy', async () => {
     const rows = Array.from({ length: 2_000 }, (_, i) => ({ id: `${i}`, text: `${Math.sin(i)}` }));
     await place.load([[place.of(D1, rows)]]);
