@@ -4,7 +4,7 @@
 // `file-maintenance.ts` verifies, reports and prunes, `file-people.ts` finds and purges people, `file-copy.ts` writes
 // the file anew, `models/` makes analytical views.
 
-import { constants, existsSync } from 'node:fs';
+import { constants, existsSync, lstatSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configError } from '../../base/errors.ts';
@@ -43,6 +43,9 @@ export async function openDuckDbSink(options: LoadOptions): Promise<Sink> {
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
 async function checkCanWrite(file: string): Promise<void> {
   const isThere = existsSync(file);
+  // DuckDB would make that file itself: of its newest version, with the write-ahead log beside the link.
+  if (!isThere && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
+    throw configError(`${file} is a link to a file that is not there: mount its disk, or give the path of that file.`);
   if (isThere) await withDiskErrors({ path: file }, access(file, constants.W_OK));
   const subject = isThere ? `the folder of ${file}` : file;
   // DuckDB makes its write-ahead log beside the file. Behind a file, `/.` is an error for root, too.
@@ -100,11 +103,12 @@ class DuckDbSink implements Sink {
     const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
     try {
       return await engine.transaction(async () => {
-        await prepareTable(engine, stateBefore, plan);
+        const changesColumns = await prepareTables(engine, stateBefore, plan);
         const storedBatch = await storeBatch(engine, plan);
         const { tableAfter, commit } = finishBatch(plan, storedBatch, changedAt);
         const state = withTable(stateBefore, table, tableAfter);
         await writeState(engine, state);
+        if (changesColumns) await refreshModels(engine, state);
         return { state, commit };
       });
     } catch (cause) {
@@ -132,18 +136,20 @@ class DuckDbSink implements Sink {
   async close(): Promise<void> {}
 }
 
-/** Creates the table of a batch, or alters its columns. In a new file it also creates all that is beside the rows. */
-async function prepareTable(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch): Promise<void> {
+/**
+ * Creates the table of a batch, or alters its columns. In a new file it also creates all that is beside the rows. False
+ * if the table stays as it is.
+ */
+async function prepareTables(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch) {
   const { table, tableBefore, columns } = plan;
-  const tableState = { ...tableBefore, columns };
-  const state = withTable(stateBefore, table, tableState);
+  const { timezone } = tableBefore;
   if (stateBefore === undefined) {
-    await createStateTables(engine, state.events.timezone);
+    await createStateTables(engine, timezone);
     // Profiles may come first: every file has a table of events.
-    if (table !== EVENTS) await createTable(engine, EVENTS, state.events);
+    if (table !== EVENTS) await createTable(engine, EVENTS, newTableState(EVENTS, timezone));
   }
-  if (stateBefore?.[table.name] === undefined) await createTable(engine, table, tableState);
+  if (stateBefore?.[table.name] === undefined) await createTable(engine, table, { ...tableBefore, columns });
   else if (columns.some(isAltered)) await alterTable(engine, plan);
-  else return;
-  await refreshModels(engine, state);
+  else return false;
+  return true;
 }

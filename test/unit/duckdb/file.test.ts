@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { engineError, isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
@@ -92,6 +92,10 @@ describe('a DuckDB file', () => {
   it('that cannot be written is named before anything is downloaded', async () => {
     const address = join(place.dir, 'missing', 'x.duckdb');
     await expect(place.open({ address })).rejects.toMatchObject({ kind: 'config' });
+    symlinkSync(join(place.dir, 'x.duckdb'), place.place);
+    const message = expect.stringContaining('a link to a file that is not there');
+    await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({ kind: 'config', message });
+    rmSync(place.place);
     if (process.getuid?.() === 0) return;
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     chmodSync(place.place, 0o400);
