@@ -4,10 +4,10 @@ import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/ta
 import type { OpenPlace } from '../format.ts';
 import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
-import { newFilesIn, type TableChange } from './commit-actions.ts';
+import { newFilesIn, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateActions } from './delta-state.ts';
 import { commitToTable, type DeltaTable } from './delta-table.ts';
-import { renewCheckpointIfDue } from './vacuum.ts';
+import { renewCheckpointIfDue } from './protocol/checkpoint.ts';
 
 /** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
@@ -38,30 +38,27 @@ export async function commitToTables(
   // No reader sees them before their entry.
   await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
   const tablesAfter = { ...tablesBefore };
-  const committedNames: TableName[] = [];
   for (const { name } of TABLES) {
     const [tableBefore, tableChange] = [tablesBefore[name], changes[name]];
     if (tableBefore === undefined || tableChange === undefined) continue;
     const tableAfter = await commitToTable(place, tableBefore, tableChange);
     if (tableAfter === undefined) {
-      const uncommittedFiles = newFiles.filter(({ table }) => !committedNames.includes(table));
-      await storage.remove(uncommittedFiles.map(({ path }) => path));
-      const keptPart =
-        committedNames.length === 0
-          ? 'nothing of this commit was kept'
-          : 'of this commit, only the change of events was kept';
+      const isCommitted = (table: TableName) => tablesAfter[table] !== tablesBefore[table];
+      await storage.remove(newFiles.filter(({ table }) => !isCommitted(table)).map(({ path }) => path));
+      const keptPart = isCommitted(EVENTS.name)
+        ? 'of this commit, only the change of events was kept'
+        : 'nothing of this commit was kept';
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${keptPart}. Run again.`);
     }
     tablesAfter[name] = tableAfter;
-    committedNames.push(name);
-    await renewCheckpointIfDue(place, tableAfter.snapshot);
+    await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place, tableAfter.snapshot));
   }
   return tablesAfter;
 }
 
 /**
- * What a change of a place changes in events. A purge always commits to events. So a load that began before it loses the
- * race for the next entry, and cannot bring people back.
+ * What a change of a place changes in events, whose log also has what belongs to the whole place. A purge and the first
+ * profiles change it in any case.
  */
 async function changeOfEvents(
   place: OpenPlace,
@@ -72,16 +69,15 @@ async function changeOfEvents(
   const fileChanges = change.fileChanges.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
   for await (const rewritten of rewriteOutdated(place, versionBefore.files, change)) fileChanges.push(rewritten);
-  // The log of events has what belongs to the whole place.
   const eventsAfter = { ...state.events, suppressionLength: state.suppressionLength };
+  const tableChange = { kind, state: eventsAfter, fileChanges };
+  if (kind === 'purge' || fileChanges.length > 0) return tableChange;
   const { snapshot, missingPaths, state: eventsBefore } = versionBefore.tables.events;
-  const changesState = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
-  // The first load of profiles commits to events, too: so it loses the race against a purge.
+  // The first day makes the table.
+  if (eventsBefore === undefined) return undefined;
   const makesProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
-  // Without a file or a purge, only a table that is there is committed to: the first day makes it.
-  const isCommitted =
-    kind === 'purge' || fileChanges.length > 0 || (eventsBefore !== undefined && (changesState || makesProfiles));
-  return isCommitted ? { kind, state: eventsAfter, fileChanges } : undefined;
+  const changesState = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
+  return makesProfiles || changesState ? tableChange : undefined;
 }
 
 function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChange | undefined {

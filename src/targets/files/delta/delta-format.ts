@@ -7,6 +7,10 @@
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
 //   the log       `protocol/`
 //
+// A purge may commit while others work. Each purge commits to events, and so does the first load of profiles. So a load
+// that began before a purge loses the race for the next entry. A file that is younger than the purge may still be
+// committed: it stays. A reader that misses an entry or a file reads the log again.
+//
 // `readVersion` reads both tables: a version of the place, which is no version of a log. `readTable` reads one, and looks
 // for its files. `followTable` reads its log alone. Each gives what it was given if nothing is new.
 
@@ -63,7 +67,6 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 
   async eraseHistory(place, version) {
-    // Each purge commits to events. Whoever stored a file before that can no longer commit it to either table.
     const purgedAt = await committedAt(place, version.tables.events.snapshot);
     for (const { snapshot } of tablesOf(version)) await eraseAllButLatest(place, snapshot, purgedAt);
   },

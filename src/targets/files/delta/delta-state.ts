@@ -22,6 +22,7 @@ type Domains = ReadonlyMap<string, string>;
 
 /** What a log holds of its table. */
 export interface LogState extends TableState {
+  /** Undefined before the first purge, and for the profiles: the log of events has it for the whole place. */
   readonly suppressionLength?: number | undefined;
 }
 

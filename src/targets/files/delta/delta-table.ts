@@ -43,7 +43,7 @@ export async function readTable(place: OpenPlace, before: DeltaTable): Promise<D
   if (table.state === undefined) return table;
   const missingPaths = await findMissingPaths(place, table.snapshot);
   if (isDeepStrictEqual(missingPaths, table.missingPaths)) return table;
-  // Behind the log that was read, a purge may have committed and removed its files.
+  // A later entry of the log may have removed them.
   const laterTable = await followTable(place, table);
   return laterTable === table ? tableOf(place, table.snapshot, missingPaths) : readTable(place, laterTable);
 }

@@ -1,5 +1,5 @@
 import validStats from '../../../../schemas/delta-log.stats.validator';
-import validTag from '../../../../schemas/files-state.note.validator';
+import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
@@ -13,8 +13,8 @@ import { DELTA_LAYOUT } from './schema.ts';
 
 // What a log says of a file: how it is written, and how it is read again.
 
-/** The tag of a file with its SHA-256. */
-const FILE_TAG = 'dfinery';
+/** The tag of a file with a note of its SHA-256, in JSON. */
+const NOTE_TAG = 'dfinery';
 
 /** The action by which a new file becomes part of its table. */
 export function addAction(file: NewFile, state: TableState, timestamp: number): Action {
@@ -27,7 +27,7 @@ export function addAction(file: NewFile, state: TableState, timestamp: number): 
       modificationTime: timestamp,
       dataChange: true,
       stats: statsOf(file, state),
-      tags: { [FILE_TAG]: JSON.stringify({ sha256: file.sha256 }) },
+      tags: { [NOTE_TAG]: JSON.stringify({ sha256: file.sha256 }) },
     },
   };
 }
@@ -70,8 +70,6 @@ function statsDatetime(text: string, suffix: string): string | undefined {
   return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${suffix}`;
 }
 
-type Stats = { readonly numRecords: number; readonly nullCount: Readonly<Record<string, number>> };
-
 /** The live files but for missing ones. Throws a configuration failure for one that this program did not write. */
 export function liveFilesOf(
   { table, adds }: Snapshot,
@@ -86,16 +84,20 @@ export function liveFilesOf(
     if (missingPaths.has(path)) continue;
     const where = `${storageAddress}/${path}`;
     const partitionDay = dayOfPath(path);
-    const tag = tags?.[FILE_TAG];
-    if (tag === undefined || stats === undefined || partitionValues[PARTITION_COLUMN] !== partitionDay) {
+    const note = tags?.[NOTE_TAG];
+    if (note === undefined || stats === undefined || partitionValues[PARTITION_COLUMN] !== partitionDay) {
       throw damagedError(where, 'another program wrote it into the table');
     }
     // Profiles have no partition, and one receipt.
     const day: Day | undefined = partitionDay ?? firstReceiptDay;
     if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
     if (files.has(day)) throw damagedError(where, `${day} has two files`);
-    const { sha256 } = requireValid<{ sha256: string }>(validTag, parseJson(tag, where), where);
-    const { numRecords: rows, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
+    const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, where), where);
+    const { numRecords: rows, nullCount } = requireValid<{ numRecords: number; nullCount: object }>(
+      validStats,
+      parseJson(stats, where),
+      where,
+    );
     // A file lacks columns of its table: it has those whose nulls are counted.
     const columns = new Map([...tableColumns].filter(([name]) => Object.hasOwn(nullCount, name)));
     files.set(day, { table, day, path, rows, bytes, sha256, columns });

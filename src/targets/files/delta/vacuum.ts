@@ -1,6 +1,5 @@
-import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
+import { HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
-import { looksTemporary } from '../../../fs/atomic-file.ts';
 import { type ErasePredicate, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
 import { retentionMsOf } from './commit-actions.ts';
@@ -9,41 +8,10 @@ import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOwnFile, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 
-// Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
+// Removes data files that left a table long ago, those of dead runs, and after a purge all of the past.
 
-/** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
-const CHECKPOINT_EVERY = 5;
-/** Time that entries before a checkpoint stay (ms). Versions before the newest checkpoint cannot be opened then. */
-const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
-
-/** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
-export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
-  const { table, logVersion } = snapshot;
-  if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
-  await renewCheckpoint(place, snapshot).catch((error) => {
-    const message = `${place.storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
-    place.options.logger.warn('delta.checkpoint', message, { version: logVersion, error: String(error) });
-  });
-}
-
-/** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<void> {
-  const { storage, options } = place;
-  const { table } = snapshot;
-  const now = options.clock.now();
-  await writeCheckpoint(place, snapshot, now - retentionMsOf(place, snapshot));
-  const isOld = ({ path, modified }: StoredObject) => {
-    const file = logFileOf(path);
-    if (file === undefined) return looksTemporary(path) && modified < now - UNCOMMITTED_MS;
-    if (file.logVersion >= snapshot.logVersion) return false;
-    // Each checkpoint has all days: this one stays, and the one of `CHECKPOINT_EVERY` commits before.
-    return file.isEntry ? modified < now - LOG_RETENTION_MS : file.logVersion < snapshot.logVersion - CHECKPOINT_EVERY;
-  };
-  const oldFiles = (await listAll(storage, logFolder(table))).filter(isOld);
-  await storage.remove(oldFiles.map(({ path }) => path));
-}
 
 /** Removes files that no version within the retention names, also those that dead runs left. */
 export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): Promise<void> {
@@ -64,7 +32,7 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
 
 /**
  * Removes all data files and all of the log but the latest version. What no version names stays if it is younger than
- * the commit of the purge (`purgedAt`): its writer may still commit it.
+ * the commit of the purge to events (`purgedAt`, ms).
  */
 export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;

@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DAY_MS, HOUR_MS } from '../../../../base/clock.ts';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
+import { looksTemporary } from '../../../../fs/atomic-file.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
+import { listAll, type Storage, type StoredObject } from '../../../../storage/storage.ts';
 import type { TableName } from '../../../../table/tables.ts';
 import type { OpenPlace } from '../../format.ts';
 import { type Action, parseAction } from './actions.ts';
-import { checkpointPath, lastCheckpointPath } from './paths.ts';
+import { checkpointPath, lastCheckpointPath, logFileOf, logFolder } from './paths.ts';
 import type { Snapshot } from './snapshot.ts';
+
+/** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
+const CHECKPOINT_EVERY = 5;
+/** Time that entries before a checkpoint stay (ms). Versions before the newest checkpoint cannot be opened then. */
+const LOG_RETENTION_MS = 30 * DAY_MS;
 
 /** The columns of a checkpoint, as the protocol's V1 checkpoint has them. */
 const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
@@ -38,6 +46,37 @@ export async function readCheckpoint(
   const from = `read_parquet(${pathLiteral(localPath)})`;
   const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
   return rows.flatMap(({ action }) => parseAction(String(action), table, where) ?? []);
+}
+
+/**
+ * Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning.
+ * `retentionMs`: how long files that left the table stay for its readers.
+ */
+export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot, retentionMs: number): Promise<void> {
+  const { table, logVersion } = snapshot;
+  if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
+  const now = place.options.clock.now();
+  try {
+    await writeCheckpoint(place, snapshot, now - retentionMs);
+    await removeOldLogFiles(place.storage, snapshot, now);
+  } catch (error) {
+    const message = `${place.storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
+    place.options.logger.warn('delta.checkpoint', message, { version: logVersion, error: String(error) });
+  }
+}
+
+/** Removes older checkpoints, old entries, and what killed commits left beside them. */
+async function removeOldLogFiles(storage: Storage, { table, logVersion }: Snapshot, now: number): Promise<void> {
+  const isOld = ({ path, modified }: StoredObject) => {
+    const file = logFileOf(path);
+    // A younger one may be that of a commit under way.
+    if (file === undefined) return looksTemporary(path) && modified < now - HOUR_MS;
+    if (file.logVersion >= logVersion) return false;
+    // Each checkpoint has all days: this one stays, and the one of `CHECKPOINT_EVERY` commits before.
+    return file.isEntry ? modified < now - LOG_RETENTION_MS : file.logVersion < logVersion - CHECKPOINT_EVERY;
+  };
+  const oldFiles = (await listAll(storage, logFolder(table))).filter(isOld);
+  await storage.remove(oldFiles.map(({ path }) => path));
 }
 
 /** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */

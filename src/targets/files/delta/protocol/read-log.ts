@@ -14,8 +14,8 @@ const READ_CONCURRENCY = 16;
  * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
  */
 export const readSnapshot = (place: OpenPlace, before: Snapshot): Promise<Snapshot> =>
-  // A purge may remove a listed file before it is read. How that fails depends on the storage, so each failure is tried
-  // again. Then the checkpoint of the purge has everything.
+  // How a listed file fails that a purge has removed depends on the storage: so each failure is tried again. Then the
+  // checkpoint of the purge has everything.
   readOnce(place, before).catch(() => readOnce(place, before));
 
 async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
