@@ -143,7 +143,11 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
 function readOption(option: Option<unknown>, name: string, raw: unknown): unknown {
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   // Messages, logs and notifications repeat addresses.
-  if (words.some(hasCredentials)) throw credentialsError(name);
+  if (words.some(hasCredentials)) {
+    const listOption = { '--id': '--file', '--proof': '--proof-file' }[name];
+    if (listOption === undefined) throw credentialsError(name);
+    throw configError(`${name} looks like an address with a user name: give such an ID in a list, with ${listOption}.`);
+  }
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (option.wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
   return option.read(words, name);

@@ -35,6 +35,10 @@ describe('the command line', () => {
     ['--column person forget --id t0ken --id b', '--id is given more than once.'],
     ['forget --id -A1', '--id has no value: write --id=… for one that begins with a dash.'],
     ['forget --id t0ken --confirm y', '--execute and --confirm HASH go together'],
+    [
+      'forget --id app://t0ken@x',
+      '--id looks like an address with a user name: give such an ID in a list, with --file.',
+    ],
     ['report duckdb x -o', '--output has no value: write --output=… for one that begins with a dash.'],
     ['sync duckdb x --dry-run=1', '--dry-run takes no word.'],
     ['forget --id t0ken --purgeOnly=yes', '--purge-only takes no word.'],
