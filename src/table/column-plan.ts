@@ -117,13 +117,12 @@ function columnsAfterDay(
   const schemaMode = givesColumns ? 'evolve' : settings.schemaMode;
   return columns.map((column): PlannedColumn => {
     const scan = scans.get(columnKey(column)) ?? NO_CELLS;
-    const { forms, firstCells } = scan;
+    const { forms } = scan;
     const typeAfter = typeAfterDay(column, scan, columns, { ...settings, schemaMode });
     return {
       ...column,
       type: typeAfter.type,
       forms: column.forms | forms,
-      firstShape: column.firstShape ?? firstCells.at(0)?.shape ?? null,
       formsByDay:
         forms === 0 ? column.formsByDay : new Map([...column.formsByDay, [day, columnForms(forms, typeAfter)]]),
     };
@@ -153,18 +152,13 @@ function changeOf(
   { day, scans }: ScannedDay,
   { timezone }: ColumnSettings,
 ): PlannedChange | undefined {
-  const { source: sourceName, name, type: toType, firstShape } = column;
-  if (toType === null) return undefined;
-  const common = { name, sourceName, fromType, toType, day };
-  if (fromType === null) return { ...common, change: 'added', shape: firstShape };
-  const scan = scans.get(columnKey(column));
-  if (toType !== fromType) {
-    const codec = codecOf(fromType, zoneOf(timezone));
-    const misfit = scan?.firstCells.find(({ forms }) => !fits(codec, forms));
-    return { ...common, change: 'widened', shape: misfit?.shape ?? null };
-  }
-  // An answer without a header lacks no column.
-  return scan === undefined && scans.size > 0 ? { ...common, change: 'missing', toType: null, shape: null } : undefined;
+  const { source: sourceName, name, type: toType } = column;
+  if (toType === null || toType === fromType) return undefined;
+  const { firstCells } = scans.get(columnKey(column)) ?? NO_CELLS;
+  const codec = fromType && codecOf(fromType, zoneOf(timezone));
+  const firstCell = firstCells.find(({ forms }) => codec === null || !fits(codec, forms));
+  const change = fromType === null ? 'added' : 'widened';
+  return { name, sourceName, change, fromType, toType, day, shape: firstCell?.shape ?? null };
 }
 
 export function logWidened(logger: Logger, changes: ColumnPlan['changes']): void {

@@ -2,8 +2,7 @@ import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
-import type { ColumnPlan } from './column-plan.ts';
-import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
+import { newTableState, type TableState } from './place-state.ts';
 import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 
 /** What a table holds once the rows of a batch are stored. */
@@ -88,9 +87,9 @@ export function finishBatch(
     daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: changes.filter(({ change }) => change === 'added').map(({ name }) => name),
-    columnsWidened: changes.flatMap(({ change, name, fromType: from, toType: to }) => {
-      return change === 'widened' && from !== null && to !== null ? { name, from, to } : [];
-    }),
+    columnsWidened: changes.flatMap(({ name, fromType: from, toType: to }) =>
+      from === null ? [] : { name, from, to },
+    ),
     rescuedCells: storedBatch.rescuedCells,
   };
   return { tableAfter, commit };
@@ -108,7 +107,7 @@ export function tableAfterBatch(batch: PlannedBatch, storedRows: StoredRows, cha
     columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
     receipts,
     exportState: stateAfter(keptTable.exportState, receipts, commitInfo),
-    changes: changesAfter(tableBefore.changes, changes, changedAt),
+    changes: [...tableBefore.changes, ...changes.map(({ name: _name, ...change }) => ({ changedAt, ...change }))],
   };
 }
 
@@ -134,21 +133,4 @@ function receiptsAfter(
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
   return receiptsOf([...otherReceipts, ...writtenReceipts]);
-}
-
-/** The changes of a table after those of a batch. That a column is missing is recorded once a name. */
-function changesAfter(
-  changesBefore: readonly ColumnChange[],
-  newChanges: ColumnPlan['changes'],
-  changedAt: string,
-): readonly ColumnChange[] {
-  const changes = [...changesBefore];
-  const missingNames = new Set(changes.flatMap(({ change, sourceName }) => (change === 'missing' ? sourceName : [])));
-  for (const { name: _name, ...newChange } of newChanges) {
-    const { change, sourceName } = newChange;
-    if (change === 'missing' && missingNames.has(sourceName)) continue;
-    if (change === 'missing') missingNames.add(sourceName);
-    changes.push({ changedAt, ...newChange });
-  }
-  return changes;
 }

@@ -56,14 +56,15 @@ export interface RunRecord {
   readonly bytes: number;
 }
 
-/** A column that was added, widened, or missing for the first time. */
+/** A column that was added or widened. */
 export interface ColumnChange {
   /** Instant of the change (ISO, UTC). */
   readonly changedAt: string;
   readonly sourceName: string;
-  readonly change: 'added' | 'widened' | 'missing';
+  readonly change: 'added' | 'widened';
+  /** Null for an added column. */
   readonly fromType: ColumnType | null;
-  readonly toType: ColumnType | null;
+  readonly toType: ColumnType;
   /** The day whose export made the change. */
   readonly day: Day;
   /** Shape of the first cell that caused the change: digits as 9, letters as a. */

@@ -20,8 +20,6 @@ export interface StoredColumn {
   readonly forms: CellForms;
   /** Its place among the columns of the table, from 0, also while it has no type. */
   readonly position: number;
-  /** Shape of the first cell seen. */
-  readonly firstShape: string | null;
 }
 
 /** A column that has a type, and so a column in the table. */
@@ -41,7 +39,7 @@ export const rescueKey = ({ occurrence, source, name }: StoredColumn): string =>
 export const newColumn = (
   column: Partial<StoredColumn> & Pick<StoredColumn, 'source' | 'group' | 'position'>,
 ): StoredColumn => {
-  return { occurrence: 1, name: column.source, itemName: null, type: null, forms: 0, firstShape: null, ...column };
+  return { occurrence: 1, name: column.source, itemName: null, type: null, forms: 0, ...column };
 };
 
 /** The program's columns of `events`, with their types. */

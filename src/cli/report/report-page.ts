@@ -112,16 +112,11 @@ function changeSection({ state }: PlaceReport): Html {
     {
       'when (UTC)': ({ changedAt }) => formatTime(changedAt),
       column: ({ sourceName }) => sourceName,
-      change: ({ change, fromType, toType }) => [change, typeChange(fromType, toType)].join(' '),
+      change: ({ change, fromType, toType }) => `${change} ${fromType === null ? 'as' : `${fromType} →`} ${toType}`,
       'shape of the first cell': ({ shape }) => shape ?? '',
     },
     changes.slice(-MAX_RECORDS).reverse(),
   );
   return html`<section><h2>Changes of columns</h2>
 <p>${formatCount(changes.length, 'change')} since the first load, the latest first.</p>${changeTable}</section>`;
-}
-
-function typeChange(from: string | null, to: string | null): string {
-  if (from !== null && to !== null) return `${from} → ${to}`;
-  return to === null ? '' : `as ${to}`;
 }

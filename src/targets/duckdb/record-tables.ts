@@ -61,13 +61,12 @@ export const COLUMNS_TABLE: RecordTable<StoredColumn> = {
     type: ['type', 'VARCHAR'],
     forms: ['forms', 'INTEGER'],
     position: ['position', 'INTEGER'],
-    first_shape: ['firstShape', 'VARCHAR'],
   },
 };
 
 export const CHANGES_TABLE: RecordTable<ColumnChange> = {
   name: '_dfinery_changes',
-  comment: 'When a column was added, changed its type, or was missing for the first time.',
+  comment: 'When a column was added or changed its type.',
   orderBy: 'changed_at',
   columns: {
     changed_at: ['changedAt', 'TIMESTAMPTZ'],
