@@ -17,7 +17,7 @@ import { type CheckedDay, type CheckedFile, checkedDayOf, type Receipt, type Rec
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
 import { checkedFileOf, openSpoolOutput } from './spool.ts';
-import { includesEndOf, toDateOf } from './which-days.ts';
+import { includesToDateOf, toDateOf } from './which-days.ts';
 
 const READ_BYTES = 1 << 20;
 
@@ -51,7 +51,7 @@ export async function loadDayFromFile<T>(
   try {
     const checkedDay = checkedDayOf([await copyChecked(fileToLoad, spool, signal)], {
       day,
-      to_date: toDateOf(day, includesEndOf(fileToLoad)),
+      to_date: toDateOf(day, includesToDateOf(fileToLoad)),
       requestedAt,
       is_over: true,
       filters: fingerprints.filters,

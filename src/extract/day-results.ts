@@ -120,7 +120,7 @@ export class DayResults {
     const lastUnwanted = this.#unwantedDays.at(-1);
     // A history that has no start yet begins after the days that nobody wanted before.
     const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
-    const { includesEnd, hasFinalNewline } = this.#deps.service;
+    const { includesToDate, hasFinalNewline } = this.#deps.service;
     return {
       now: this.#deps.clock.now(),
       start: isShortened ? laterOf(start, addDays(lastUnwanted, 1)) : start,
@@ -128,7 +128,7 @@ export class DayResults {
       appends,
       rewrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : this.gaps,
-      includesEnd: settings.toDateInclusive === 'auto' ? includesEnd : undefined,
+      includesToDate: settings.toDateInclusive === 'auto' ? includesToDate : undefined,
       hasFinalNewline,
     };
   }

@@ -44,7 +44,7 @@ export interface CommitInfo {
   /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
   readonly rewrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
-  readonly includesEnd?: boolean | undefined;
+  readonly includesToDate?: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */
   readonly hasFinalNewline?: boolean | undefined;
   /** Days found to be lost in this run, under `on_gap: warn`. */
@@ -69,7 +69,7 @@ export function stateAfter(
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
   const hashed = hashedAfter(before, commitInfo.fingerprints.hashedColumns);
-  const includesEnd = commitInfo.includesEnd ?? to_date_inclusive;
+  const includesToDate = commitInfo.includesToDate ?? to_date_inclusive;
   const lacksFinalNewline = (commitInfo.hasFinalNewline ?? final_newline) === false;
   return {
     ...otherKeys,
@@ -81,7 +81,7 @@ export function stateAfter(
     ...(hashed !== undefined && { hashed }),
     read_again: daysToReadAgain(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
-    ...(includesEnd !== undefined && { to_date_inclusive: includesEnd }),
+    ...(includesToDate !== undefined && { to_date_inclusive: includesToDate }),
     ...(lacksFinalNewline && { final_newline: false }),
     ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
   };

@@ -7,7 +7,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
-import { includesEndOf, type RunPlan } from './which-days.ts';
+import { includesToDateOf, type RunPlan } from './which-days.ts';
 
 /** Differences between the clocks (ms) from which a run warns, and from which it ends. */
 const CLOCK_WARNING_MS = HOUR_MS;
@@ -19,7 +19,7 @@ export class ObservedService implements ExportService {
   /** Bytes of CSV received, also of exports that fail. */
   receivedBytes = 0;
   /** Whether an export includes its `to_date`; undefined while it is not known. */
-  includesEnd: boolean | undefined;
+  includesToDate: boolean | undefined;
   /** False if files end without a line end; undefined while it is not known. */
   hasFinalNewline: boolean | undefined;
   /** True once it has exported a day as CSV, in this run or an earlier one. */
@@ -73,7 +73,7 @@ export class ObservedService implements ExportService {
 
   /** Takes over what earlier runs have seen. */
   learnFromPlan(plan: RunPlan): void {
-    this.includesEnd ??= includesEndOf(plan);
+    this.includesToDate ??= includesToDateOf(plan);
     this.hasFinalNewline ??= plan.state?.final_newline;
     this.hasExportedDay ||= plan.receipts.size > 0;
   }
@@ -87,10 +87,10 @@ export class ObservedService implements ExportService {
   }
 
   /** Takes over what the exports of a day have proved. */
-  learnFromProof(day: Day, includesEnd: boolean): void {
-    this.includesEnd = includesEnd;
-    const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
-    this.#logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
+  learnFromProof(day: Day, includesToDate: boolean): void {
+    this.includesToDate = includesToDate;
+    const message = `The export of ${day} proves that to_date is ${includesToDate ? 'included' : 'not included'}.`;
+    this.#logger.info('end_day.proved', message, { day, to_date_inclusive: includesToDate });
   }
 
   /** Profiles that are not asked for now may have the columns that no day had. */

@@ -26,18 +26,26 @@ export interface PlanInput {
   readonly now: number;
 }
 
-/** The decisions of a run, made before the first request. */
-export interface RunPlan {
+/** What the days of a run are chosen by. */
+interface PlanBasis {
   readonly settings: ExportSettings;
   readonly fingerprints: SettingsFingerprints;
   readonly appends: boolean;
-  /** `named`: the caller named the days (`--from`). `refresh`: all days are read again (`--full-refresh`). */
-  readonly mode: 'sync' | 'named' | 'refresh';
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
   readonly receipts: ReceiptsByDay;
   /** The start: that of the state, if it has one. */
   readonly start: Day;
+  /** The first day that is most likely still exported, and the last that may be read. */
+  readonly oldestDay: Day;
+  readonly lastDay: Day;
+  readonly now: number;
+}
+
+/** The decisions of a run, made before the first request. */
+export interface RunPlan extends PlanBasis {
+  /** `named`: the caller named the days (`--from`). `refresh`: all days are read again (`--full-refresh`). */
+  readonly mode: 'sync' | 'named' | 'refresh';
   /** The days to read, in order. */
   readonly days: readonly Day[];
   /** The day `lookback_days` before the first one to load, if it is read for late events alone. */
@@ -50,12 +58,12 @@ export interface RunPlan {
 export const cursorOf = ({ state, start }: Pick<RunPlan, 'state' | 'start'>): Day => state?.from_date ?? start;
 
 /** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
-export const includesEndOf = ({ settings, state }: Pick<RunPlan, 'settings' | 'state'>): boolean | undefined =>
+export const includesToDateOf = ({ settings, state }: Pick<RunPlan, 'settings' | 'state'>): boolean | undefined =>
   settings.toDateInclusive === 'auto' ? state?.to_date_inclusive : settings.toDateInclusive === 'true';
 
 /** The `to_date` with which a day is requested. Unless an export includes it, rows may come with two days. */
-export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>
-  includesEnd === true ? day : addDays(day, 1);
+export const toDateOf = (day: Day, includesToDate: boolean | undefined): Day =>
+  includesToDate === true ? day : addDays(day, 1);
 
 export function logNotes({ notes }: RunPlan, logger: Logger): void {
   for (const { level, event, message } of notes) logger[level](event, message);
@@ -83,10 +91,10 @@ export function planRun(input: PlanInput): RunPlan {
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldestDay = oldestExportedDay(now, settings.historyDays);
   const start = state?.start_date ?? initialStart(input, state, oldestDay);
-  const plan = { settings, fingerprints, appends, state, receipts, start };
-  const basis = { ...plan, oldestDay, lastDay: lastDayOf(input), now };
-  if (from !== undefined) return { ...plan, ...namedDays(from, to, basis) };
-  return { ...plan, ...(fullRefresh ? refreshDays(basis) : syncDays(basis)) };
+  const lastDay = lastDayOf(input);
+  const basis = { settings, fingerprints, appends, state, receipts, start, oldestDay, lastDay, now };
+  if (from !== undefined) return planNamedDays(from, to, basis);
+  return fullRefresh ? planRefreshDays(basis) : planSyncDays(basis);
 }
 
 /** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
@@ -108,21 +116,10 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
   return earlierOf(to ?? settings.endDate ?? latest, latest);
 }
 
-/** What depends on the mode. */
-type ChosenDays = Pick<RunPlan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
-
-/** What the days are chosen by. */
-interface PlanBasis extends Omit<RunPlan, keyof ChosenDays> {
-  /** The first day that is most likely still exported. */
-  readonly oldestDay: Day;
-  /** The last day that may be read. */
-  readonly lastDay: Day;
-  readonly now: number;
-}
-
 const note = (level: 'info' | 'warn', event: string, message: string): LogEvent => ({ level, event, message });
 
-function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: PlanBasis): ChosenDays {
+function planNamedDays(from: Day, to: Day | undefined, basis: PlanBasis): RunPlan {
+  const { settings, lastDay, now } = basis;
   if (from > lastDay) {
     const { timezone = 'UTC', endDate } = settings;
     const [limit, end] = to === undefined ? ['end_date', endDate] : ['--to', to];
@@ -132,10 +129,11 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
   }
   const isOpen = to !== undefined && lastDay > lastDayOver(now);
   const message = `${lastDay} is not over everywhere yet: what is loaded of it may not be all.`;
-  return { mode: 'named', days: daysOf(from, lastDay), notes: isOpen ? [note('warn', 'plan.open_day', message)] : [] };
+  const notes = isOpen ? [note('warn', 'plan.open_day', message)] : [];
+  return { ...basis, mode: 'named', days: daysOf(from, lastDay), notes };
 }
 
-function refreshDays(basis: PlanBasis): ChosenDays {
+function planRefreshDays(basis: PlanBasis): RunPlan {
   const { receipts, fingerprints, start, oldestDay, lastDay } = basis;
   const notes = startWarnings(basis);
   const isPruned = (day: Day) => receipts.get(day)?.pruned === true;
@@ -149,10 +147,10 @@ function refreshDays(basis: PlanBasis): ChosenDays {
   // `--from` may have loaded days before the start, and earlier runs days after `end_date`.
   const storedDays = [...receipts.keys()].filter((day) => day >= oldestDay);
   const days = union(daysOf(laterOf(start, oldestDay), lastDay), storedDays).filter((day) => !isPruned(day));
-  return { mode: 'refresh', days, notes };
+  return { ...basis, mode: 'refresh', days, notes };
 }
 
-function syncDays(basis: PlanBasis): ChosenDays {
+function planSyncDays(basis: PlanBasis): RunPlan {
   const { settings, receipts, appends, state, start, fingerprints, oldestDay, lastDay, now } = basis;
   const gaps = new Set(state?.gaps);
   // Only `--from` reads a day that was lost, or whose rows were removed.
@@ -165,13 +163,14 @@ function syncDays(basis: PlanBasis): ChosenDays {
   const notes = [...startWarnings(basis), ...readAgainNotes(readAgain, basis)];
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   const [firstIncomplete] = incompleteDays;
-  if (appends || firstIncomplete === undefined) return { mode: 'sync', days: union(readAgain, incompleteDays), notes };
+  const plan = { ...basis, mode: 'sync', notes } as const;
+  if (appends || firstIncomplete === undefined) return { ...plan, days: union(readAgain, incompleteDays) };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
   const lookback = daysOf(lookbackStart, addDays(firstIncomplete, -1)).filter(
     (day) => day >= start && day >= oldestDay && mayBeReadAgain(day),
   );
   const lookedBackTo = lookback.find((day) => day === lookbackStart && !readAgain.includes(day));
-  return { mode: 'sync', days: union(lookback, readAgain, incompleteDays), lookedBackTo, notes };
+  return { ...plan, days: union(lookback, readAgain, incompleteDays), lookedBackTo };
 }
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();

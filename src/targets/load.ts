@@ -30,7 +30,7 @@ interface StoredCounts {
 export interface LoadCounts
   extends Readonly<StoredCounts>,
     Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
-    Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesEnd'> {}
+    Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesToDate'> {}
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
@@ -49,9 +49,9 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    const { answeredExports, receivedBytes, includesEnd } = this.#deps.service;
+    const { answeredExports, receivedBytes, includesToDate } = this.#deps.service;
     const { gaps = [], openDays = [], implausibleDays = [] } = this.#results ?? {};
-    return { ...this.#stored, answeredExports, receivedBytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...this.#stored, answeredExports, receivedBytes, includesToDate, gaps, openDays, implausibleDays };
   }
 
   /**

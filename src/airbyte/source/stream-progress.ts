@@ -90,7 +90,7 @@ export class StreamProgress {
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */
   #requireKnownEnd(): void {
-    if (this.#service.includesEnd !== undefined) return;
+    if (this.#service.includesToDate !== undefined) return;
     throw configError(
       `Whether an export includes its to_date is not known, and the destination of ${this.plan.name} keeps every record: rows ` +
         'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +

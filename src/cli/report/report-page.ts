@@ -39,8 +39,9 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state.events;
   const [snapshot] = report.state.user_profiles?.receipts.values() ?? [];
   const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
-  const includesEnd = exportState?.to_date_inclusive;
-  const toDateText = includesEnd === undefined ? 'not proved yet' : `proved ${includesEnd ? 'inclusive' : 'exclusive'}`;
+  const includesToDate = exportState?.to_date_inclusive;
+  const toDateText =
+    includesToDate === undefined ? 'not proved yet' : `proved ${includesToDate ? 'inclusive' : 'exclusive'}`;
   const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${formatMinute(asOf)} UTC`;
   const figures: Readonly<Record<string, string>> = {
     Rows: withSeparators(report.rows),

@@ -24,7 +24,7 @@ export function summaryOf(
     seconds,
     from_date: plan.days[0] ?? null,
     next_from_date: keepsCursor ? (counts.cursor ?? cursorOf(plan)) : null,
-    to_date_inclusive: counts.includesEnd ?? null,
+    to_date_inclusive: counts.includesToDate ?? null,
     columns_added: total.columnsAdded,
     columns_widened: total.columnsWidened,
     rescued_cells: [...total.rescuedCells.values()].reduce((sum, cells) => sum + cells, 0),

@@ -1,7 +1,7 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
-import { cursorOf, includesEndOf, logNotes, planRun, type RunPlan, toDateOf } from '../../extract/which-days.ts';
+import { cursorOf, includesToDateOf, logNotes, planRun, type RunPlan, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import { isStateful } from '../../targets/targets.ts';
 import { PLAN_KEYS, requireKeys } from '../configuration.ts';
@@ -22,7 +22,7 @@ export async function planSync(input: Pick<SyncInput, 'place' | 'config' | 'dayS
   const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
   const loadsProfiles = config.userProfiles && isStateful(place) && isSnapshotDue(snapshot, config, now);
   logNotes(plan, context.logger);
-  const includesEnd = includesEndOf(plan);
+  const includesToDate = includesToDateOf(plan);
   const { waitMs, ...exports } = forecastOf(plan, config.maxConcurrentExports, loadsProfiles);
   const result: PlanResult = {
     v: 1,
@@ -30,12 +30,12 @@ export async function planSync(input: Pick<SyncInput, 'place' | 'config' | 'dayS
     to_date: plan.days.at(-1) ?? null,
     days: plan.days.map((day) => ({
       from_date: day,
-      to_date: toDateOf(day, includesEnd),
+      to_date: toDateOf(day, includesToDate),
       read_again: plan.receipts.has(day),
     })),
     ...exports,
     earliest_end: new Date(now + waitMs).toISOString(),
-    to_date_inclusive: includesEnd ?? null,
+    to_date_inclusive: includesToDate ?? null,
     gaps: plan.state?.gaps ?? [],
     cursor: cursorOf(plan),
   };
@@ -51,7 +51,7 @@ export function forecastOf(
   const { days } = plan;
   const least = days.length + (loadsProfiles ? 1 : 0);
   // To find out the end of an export takes two more.
-  const most = least + (includesEndOf(plan) === undefined && days.length > 0 ? 2 : 0);
+  const most = least + (includesToDateOf(plan) === undefined && days.length > 0 ? 2 : 0);
   return {
     exports_least: least,
     exports_most: most,

@@ -69,7 +69,7 @@ export class DayDownloader {
 
   /** The `to_date` of its requests and of its receipt. It changes once, for the day that proves the end. */
   get #toDate(): Day {
-    return toDateOf(this.#day, this.#deps.service.includesEnd);
+    return toDateOf(this.#day, this.#deps.service.includesToDate);
   }
 
   /** Throws a failure that ends the run. */

@@ -30,7 +30,7 @@ export class DownloadQueue {
     const signal = AbortSignal.any([deps.signal, this.#stop.signal]);
     const lastOver = lastDayOver(deps.clock.now());
     this.#overDays = this.#days.filter((day) => day <= lastOver);
-    const endProofDay = deps.service.includesEnd === undefined ? this.#overDays.at(-1) : undefined;
+    const endProofDay = deps.service.includesToDate === undefined ? this.#overDays.at(-1) : undefined;
     this.#deps = { ...deps, signal, settings, fingerprints, receipts: latestReceipts(plans), spool, endProofDay };
   }
 

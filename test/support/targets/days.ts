@@ -73,7 +73,7 @@ export class Days {
       // Days that were loaded before have another hash of their settings.
       fingerprints: { service: HASH, filters: hashedColumns.key_check?.padEnd(64, '0') ?? HASH, hashedColumns },
       rewrites: false,
-      includesEnd: true,
+      includesToDate: true,
     };
   }
 

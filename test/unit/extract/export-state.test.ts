@@ -74,7 +74,11 @@ describe('the cursor after a commit', () => {
 describe('the state after a commit', () => {
   it('is a state by its schema, and keeps unknown keys', () => {
     const before = { version: 1, from_date: '2026-01-10', start_date: '2026-01-10', new_key: { a: 1 } } as const;
-    const state = stateAfter(before, receipts(['2026-01-10']), facts({ includesEnd: false, hasFinalNewline: false }));
+    const state = stateAfter(
+      before,
+      receipts(['2026-01-10']),
+      facts({ includesToDate: false, hasFinalNewline: false }),
+    );
     expect(parseState(JSON.parse(JSON.stringify(state)))).toMatchObject({
       from_date: '2026-01-11',
       to_date_inclusive: false,
@@ -84,10 +88,10 @@ describe('the state after a commit', () => {
   });
 
   it('keeps what was proved until the contrary is', () => {
-    const first = stateAfter(undefined, receipts([]), facts({ includesEnd: true, hasFinalNewline: false }));
+    const first = stateAfter(undefined, receipts([]), facts({ includesToDate: true, hasFinalNewline: false }));
     const second = stateAfter(first, receipts([]), facts());
     expect(second).toMatchObject({ to_date_inclusive: true, final_newline: false });
-    const third = stateAfter(second, receipts([]), facts({ includesEnd: false, hasFinalNewline: true }));
+    const third = stateAfter(second, receipts([]), facts({ includesToDate: false, hasFinalNewline: true }));
     expect(third.to_date_inclusive).toBe(false);
     expect(third).not.toHaveProperty('final_newline');
   });
