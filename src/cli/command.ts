@@ -19,6 +19,7 @@ export interface Command<A extends OptionTable = OptionTable, O extends OptionTa
   readonly examples: readonly [string, string];
   /** The page to read, in `docs/`. */
   readonly docsPage: string;
+  /** A method: TypeScript takes a command with options of its own for a `Command` then, and not if it were a property. */
   run(values: OptionValues<A & O & typeof GLOBAL_OPTIONS> & PlaceWords, context: Context): Promise<CommandResult>;
 }
 

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { credentialsError, hasCredentials } from '../base/address.ts';
-import { configError } from '../base/errors.ts';
+import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { configKeysOf, readVariables, refuseUnknownVariables } from '../config/environment.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { parsePart, requireObject, unknownKeysOf } from '../config/parse.ts';
-import { isWrong, problemsError } from '../config/problems.ts';
+import { isWrong, type Problem, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import type { ConfigWith, RequiredKey } from '../config/values.ts';
 import { readJsonFile } from '../fs/json-file.ts';
@@ -25,14 +25,27 @@ export const ERASURE_KEYS = configKeysOf(ERASURE_PART.schema).filter(
 /** Every key that a command reads. */
 export const CONFIG_KEYS = [...FILE_KEYS, ...ERASURE_KEYS];
 
-export type CommandConfig = ReturnType<typeof readConfiguration>;
+/** The values of all keys, with every default filled in. */
+export interface CommandConfig
+  extends ReturnType<typeof SOURCE_PART.configOf>,
+    ReturnType<typeof LOCAL_PART.configOf>,
+    ReturnType<typeof ERASURE_PART.configOf> {
+  /** The keys that are missing; only some commands need them. */
+  readonly missingProblems: readonly Problem[];
+  /** What messages call the file. */
+  readonly fileLabel: string;
+  /** False for an object of the library, of which no variable sets a key. */
+  readonly readsVariables: boolean;
+}
 
 /**
  * Reads a file (default: dfinery.json here) and the environment, which wins. Takes an object as it is, without the
- * environment. Every default is filled in. A key that only some commands need may be missing. Throws for values that
- * are wrong, and for unknown keys.
+ * environment. Throws for values that are wrong, and for unknown keys.
  */
-export function readConfiguration(pathOrObject: string | object | undefined, { env, redactor }: Context) {
+export function readConfiguration(
+  pathOrObject: string | object | undefined,
+  { env, redactor }: Context,
+): CommandConfig {
   // 1. Read the file and the variables.
   const readsVariables = typeof pathOrObject !== 'object';
   const { fileObject, fileLabel, folder } = readsVariables
@@ -109,7 +122,7 @@ const defaultPlaces = ({ target, place }: JsonObject) =>
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-/** The secrets of hashes: `columns_hash` needs the first, `suppression_file` the second. Else they may be undefined. */
+/** Secrets that are missing only if another key needs them: `columns_hash` the first, `suppression_file` the second. */
 const HASH_SECRETS = ['hash_key', 'suppression_key'] as const;
 /** What a plan needs, and what an export needs. */
 export const PLAN_KEYS = ['service_id', ...HASH_SECRETS] as const;
@@ -117,24 +130,26 @@ export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
 export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
-/**
- * The same configuration. Throws a UserError that names each of the keys that is missing, and where to set it. A secret
- * of hashes is missing only if another key needs it.
- */
+/** The same configuration, in which none of these keys is missing. */
 export function requireKeys<K extends RequiredKey | (typeof HASH_SECRETS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]
 ) {
   const problems = keys.flatMap((key) => config.missingProblems.find((problem) => problem.key === key) ?? []);
-  if (problems.length === 0) return config as ConfigWith<CommandConfig, K & RequiredKey>;
+  if (problems.length > 0) throw missingKeysError(config, problems);
+  return config as ConfigWith<CommandConfig, K & RequiredKey>;
+}
+
+/** The failure that names each missing key, and where to set it. */
+function missingKeysError({ fileLabel, readsVariables }: CommandConfig, problems: readonly Problem[]): UserError {
   const missingKeys = problems.flatMap((problem) => CONFIG_KEYS.find(({ key }) => key === problem.key) ?? []);
   const names = missingKeys.map(
     ({ variableName, schema }) => `${variableName}${schema.airbyte_secret ? ' (or …_FILE)' : ''}`,
   );
   const isInErasure = missingKeys.some((configKey) => ERASURE_KEYS.includes(configKey));
-  const file = `${isInErasure ? 'the object erasure of ' : ''}${config.fileLabel}`;
-  const variablesText = config.readsVariables ? `set ${names.join(', ')}, or ` : '';
+  const file = `${isInErasure ? 'the object erasure of ' : ''}${fileLabel}`;
+  const variablesText = readsVariables ? `set ${names.join(', ')}, or ` : '';
   const pronoun = problems.length === 1 ? 'it' : 'them';
   const texts = problems.map(({ text }) => text).join(', ');
-  throw configError(`${texts}: ${variablesText}write ${pronoun} into ${file}.`);
+  return configError(`${texts}: ${variablesText}write ${pronoun} into ${file}.`);
 }

@@ -1,8 +1,16 @@
-// This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
-// says what a command and an option are. command-line.ts reads the words, help.ts shows them. configuration.ts reads the
-// keys, places.ts the place, and people-options.ts whom `forget` and `person` look for. context.ts is what a command
-// runs in. results.ts has the objects of `--json`, failure.ts what is told of an error. library.ts offers some of the
-// commands as functions. `terminal/` is what a person sees, `run/` the run of `sync`, and `report/` the pages of HTML.
+// This folder: the command line, from its words to an exit code.
+//
+//   main.ts             the process: its streams, signals and exit code
+//   program.ts          one command line: calls the next three, then prints the result or logs the failure
+//   command-line.ts     from words to a command with values; command.ts says what a command and an option are
+//   context.ts          what a command runs in: terminal, log, clock, environment, signal
+//   commands/           one file a command; most of them begin with placeAndConfig of places.ts
+//   configuration.ts    the keys of file and environment, and which of them a command needs
+//   people-options.ts   whom `forget` and `person` look for, and where
+//   results.ts          the objects of `--json`; failure.ts: what is told of an error; help.ts: the pages of --help
+//   library.ts          four commands as functions
+//
+// `terminal/` is what a person sees, `run/` the run of `sync`, and `report/` the pages of HTML.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
 import { printable } from '../base/text.ts';

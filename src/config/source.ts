@@ -24,12 +24,12 @@ export type NameCondition = SourceConfig['eventsCondition'];
 export type SchemaMode = SourceConfig['schemaMode'];
 
 function configOf({ eventsConditionType, propertiesConditionType, ...values }: ValuesOf<typeof schema>) {
-  const columnTypes = Object.entries<ColumnType>(values.columnTypes);
+  const columnTypes = Object.entries(values.columnTypes).map(([name, type]) => [nfc(name), type] as const);
   return {
     ...values,
     eventsCondition: eventsConditionType ?? defaultCondition(values.events),
     propertiesCondition: propertiesConditionType ?? defaultCondition(values.properties),
-    columnTypes: new Map(columnTypes.map(([name, type]) => [nfc(name), type])) as ReadonlyMap<string, ColumnType>,
+    columnTypes: new Map(columnTypes) as ReadonlyMap<string, ColumnType>,
     columnsDrop: values.columnsDrop.map(nfc),
     columnsHash: values.columnsHash.map(nfc),
   };

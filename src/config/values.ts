@@ -1,6 +1,7 @@
 // The types of the values of a schema. They have no code: the validator of the schema checks the values.
 
 import type { Secret } from '../base/secrets.ts';
+import type { ColumnType } from '../cells/types/column-types.ts';
 import type { ConfigSchema } from './environment.ts';
 
 /**
@@ -24,7 +25,7 @@ type ValueOf<P> = P extends { airbyte_secret: boolean }
 
 type Condition = 'all' | 'include' | 'exclude';
 
-/** The types of choices and of lists of objects, which TypeScript does not read from a schema. */
+/** The types of choices and of objects, which TypeScript does not read from a schema. */
 interface DeclaredTypes {
   readonly events_condition_type: Condition | undefined;
   readonly properties_condition_type: Condition | undefined;
@@ -32,6 +33,8 @@ interface DeclaredTypes {
   readonly on_gap: 'fail' | 'warn';
   readonly schema_mode: 'evolve' | 'freeze';
   readonly on_rejected: 'fail' | 'continue';
+  /** A rule of `source.ts` checks the types. */
+  readonly column_types: Readonly<Record<string, ColumnType>>;
   readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
 }
 
