@@ -69,13 +69,6 @@ describe('the last line', () => {
     expect(requestsOf('2026-01-20')).toBe(2);
   });
 
-  it('is accepted with another body of a day that is over, if the export reaches into one that is not', async () => {
-    const fault = onDay('2026-01-19', (nth) => body((csv) => (nth === 1 ? without(1)(csv) : csv).trimEnd()));
-    await run({ fault }, { ...SETTINGS, toDateInclusive: 'false' });
-    expect(requestsOf('2026-01-19')).toBe(2);
-    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
-  });
-
   it('that was cut twice, and not at the same byte, does not cost a row', async () => {
     const cut = (nth: number) => (nth < 3 ? body((csv) => csv.slice(0, -2 - nth)) : undefined);
     const { target } = await run({ fault: onDay('2026-01-17', cut) });
