@@ -254,7 +254,7 @@ function purgeLines(
   const linesOfIds = listedIds.map(({ id }) => {
     const rows = people.rowCountById.get(id) ?? 0;
     const again = idsToRequestAgain.has(id) || undefined;
-    return { kind: 'purge', id: ledger.keys.ids.hashOf(id), place, rows, again } as const;
+    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;

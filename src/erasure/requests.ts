@@ -150,7 +150,7 @@ class Sender {
   async #request(listedId: ListedId): Promise<RequestAnswer> {
     const { deleter, ledger, isToRequest } = this.#options;
     const { id: externalId, requestedAt } = listedId;
-    const id = ledger.keys.ids.hashOf(externalId);
+    const id = ledger.keys.idKey.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
     if (!(await ledger.writeIf(() => isToRequest(listedId), { kind: 'before', id }))) return DELETED_BY_ANOTHER_RUN;
     let answer: DeletionAnswer;

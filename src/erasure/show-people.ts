@@ -36,7 +36,7 @@ export async function showPeople(
     await ledger.writeAll(
       listedIds.map(({ id }) => {
         const rows = peopleInPlaces.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
-        return { kind: 'access', id: ledger.keys.ids.hashOf(id), places: names, ways: listedPeople.usedWays, rows };
+        return { kind: 'access', id: ledger.keys.idKey.hashOf(id), places: names, ways: listedPeople.usedWays, rows };
       }),
     );
   }

@@ -1,6 +1,6 @@
 import { formatCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { Proof } from '../../erasure/ledger/proof.ts';
+import type { Proof, ProvedId } from '../../erasure/ledger/proof.ts';
 import { answerText, countSentences, placeSentences } from '../../erasure/ledger/proof-text.ts';
 import { formatMinute } from '../terminal/format.ts';
 import { Html, html } from './html.ts';
@@ -71,7 +71,7 @@ All times are UTC. A place has the number of rows that left it, and by when.</p>
 
 const NOT_RECORDED = 'not in the ledger';
 
-function tableRow(id: Proof['ids'][number], places: readonly string[], wasShown: boolean): Html {
+function tableRow(id: ProvedId, places: readonly string[], wasShown: boolean): Html {
   const purgeTexts = places.map((place) => {
     const removals = id.removals.filter((removal) => removal.place === place);
     const removalTexts = removals.flatMap(({ rows, at, removed_at }) => {

@@ -88,7 +88,7 @@ export async function verifyLedger(
 ) {
   const expectedHead = head.trim().toLowerCase();
   let isHeadSeen = expectedHead === EMPTY_CHAIN.head;
-  const { end, tornBytes, problem } = await readChain(path, keys.lines, EMPTY_CHAIN, (line, lineNumber) => {
+  const { end, tornBytes, problem } = await readChain(path, keys.lineKey, EMPTY_CHAIN, (line, lineNumber) => {
     isHeadSeen ||= line.mac === expectedHead;
     onLine(line, lineNumber);
   });

@@ -1,10 +1,9 @@
 import type { LedgerKeys } from './ledger-file.ts';
 import type { Decision, LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
-export interface DecidingAnswer {
-  readonly at: string;
+export interface DecidingAnswer extends Pick<LineOf<'after'>, 'at' | 'code'> {
   readonly outcome: Decision;
-  readonly code: string;
+  /** The number of its line. */
   readonly line: number;
 }
 
@@ -12,6 +11,7 @@ export interface DecidingAnswer {
 interface PlacePurge extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
   /** By when; null for a purge that is not finished: no line says so. */
   removedAt: string | null;
+  /** The number of its line. */
   readonly line: number;
 }
 
@@ -27,8 +27,8 @@ export class IdHistory {
   purges: readonly PlacePurge[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly shown: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
-  /** The runs that were to delete the id. */
-  readonly runIds = new Set<string>();
+  /** The runs that were to delete the id, by their first lines. */
+  readonly runs = new Set<LineOf<'begin'>>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   newestRequestedAt = Number.NEGATIVE_INFINITY;
   /** The request that no answer has decided; `sentAt` is null before it is sent. */
@@ -61,16 +61,24 @@ const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/,
 /**
  * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it.
  * Memory: what the lines say of these ids, and a line of each run and each place.
+ *
+ * | line     | what it adds                                               |
+ * | -------- | ---------------------------------------------------------- |
+ * | `begin`  | a run whose other lines count; or another address          |
+ * | `purge`  | a purge of an id that is not finished, a request to come   |
+ * | `purged` | the end of the purges of a place                           |
+ * | `before` | a request of an id that is not decided                     |
+ * | `after`  | an answer about an id, which may decide its request        |
+ * | `access` | when the person of an id was shown                         |
  */
 export class LedgerHistory {
-  /** The first lines of the runs on this service. */
-  readonly runs = new Map<string, LineOf<'begin'>>();
   /** Other addresses of runs on the same service id: what they did does not count here. */
   readonly otherAddresses = new Set<string>();
-  /** The newest purge that was done, by place. */
-  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
-  /** When a purge began a new suppression list, by place: whoever was erased before may have come back since. */
-  readonly newListAtByPlace = new Map<string, string>();
+  /**
+   * The newest purge that was done, by place. `newListAt`: when one began a new suppression list there. Whoever was
+   * erased before may have come back since.
+   */
+  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'> & { readonly newListAt: string | undefined }>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
@@ -78,23 +86,32 @@ export class LedgerHistory {
   readonly #service: ServiceAddress;
   readonly #keys: LedgerKeys;
   readonly #idHashes: ReadonlySet<string>;
+  /** The first lines of the runs on this service. */
+  readonly #runs = new Map<string, LineOf<'begin'>>();
   readonly #histories = new Map<string, IdHistory>();
 
   constructor(service: ServiceAddress, keys: LedgerKeys, ids: readonly string[]) {
     this.#service = service;
     this.#keys = keys;
-    this.#idHashes = new Set(ids.map((id) => keys.ids.hashOf(id)));
+    this.#idHashes = new Set(ids.map((id) => keys.idKey.hashOf(id)));
   }
 
   /** What the lines say of one of the ids, if anything. */
   of(id: string): IdHistory {
-    return this.#histories.get(this.#keys.ids.hashOf(id)) ?? new IdHistory();
+    return this.#histories.get(this.#keys.idKey.hashOf(id)) ?? new IdHistory();
+  }
+
+  /** The runs that were to delete one of the ids, in the order of the ledger. */
+  get runsOfIds(): LineOf<'begin'>[] {
+    const runs = new Set([...this.#histories.values()].flatMap((history) => [...history.runs]));
+    return [...this.#runs.values()].filter((run) => runs.has(run));
   }
 
   /** True if rows of the person were removed from a place, and the suppression list that keeps them out still holds. */
   wasErased(id: string): boolean {
     return this.of(id).purges.some(
-      ({ place, rows, removedAt }) => rows > 0 && (removedAt ?? '') > (this.newListAtByPlace.get(place) ?? ''),
+      ({ place, rows, removedAt }) =>
+        rows > 0 && (removedAt ?? '') > (this.lastPurgeByPlace.get(place)?.newListAt ?? ''),
     );
   }
 
@@ -108,23 +125,23 @@ export class LedgerHistory {
     if (line.kind === 'begin') {
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
-      if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.runs.set(line.run, line);
+      if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
       else this.otherAddresses.add(line.base_url);
       return;
     }
     if (line.kind === 'purged') this.suppressionLength = line.listed;
-    const run = this.runs.get(line.run);
+    const run = this.#runs.get(line.run);
     // A run on another service says nothing here: the same id may be another person there.
     if (run === undefined) return;
     this.noteConfirmation(line);
     if (line.kind === 'purged') {
-      this.#endPurges(line);
+      this.#endPurges(line, run);
       return;
     }
     if (line.id === null || !this.#idHashes.has(line.id)) return;
     const history = this.#histories.get(line.id) ?? new IdHistory();
     this.#histories.set(line.id, history);
-    if (line.kind !== 'access') history.runIds.add(line.run);
+    if (line.kind !== 'access') history.runs.add(run);
     const { at } = line;
     switch (line.kind) {
       case 'access':
@@ -165,13 +182,13 @@ export class LedgerHistory {
   }
 
   /** Finishes also those of other runs there: they may have been killed, or have lost the race for a bucket. */
-  #endPurges(line: LineOf<'purged'>): void {
+  #endPurges(line: LineOf<'purged'>, run: LineOf<'begin'>): void {
     const { place, at } = line;
     const lastPurge = this.lastPurgeByPlace.get(place);
-    if (lastPurge !== undefined && line.listed < lastPurge.listed) this.newListAtByPlace.set(place, at);
-    this.lastPurgeByPlace.set(place, line);
-    for (const { runIds, purges } of this.#histories.values()) {
-      if (!runIds.has(line.run)) continue;
+    const isNewList = lastPurge !== undefined && line.listed < lastPurge.listed;
+    this.lastPurgeByPlace.set(place, { ...line, newListAt: isNewList ? at : lastPurge?.newListAt });
+    for (const { runs, purges } of this.#histories.values()) {
+      if (!runs.has(run)) continue;
       for (const purge of purges) if (purge.place === place) purge.removedAt ??= at;
     }
   }

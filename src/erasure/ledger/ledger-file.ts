@@ -8,8 +8,8 @@ import { type KeySource, keyForReading } from '../key-file.ts';
 
 /** The keys of a ledger: one for the ids in its lines, one for the codes of its lines. */
 export interface LedgerKeys {
-  readonly ids: HashKey;
-  readonly lines: HashKey;
+  readonly idKey: HashKey;
+  readonly lineKey: HashKey;
 }
 
 /** Derives each key from one secret under a label of its own: no line can hold the secret. */
@@ -18,7 +18,7 @@ export function ledgerKeysOf(secret: Secret): LedgerKeys {
     const bytes = hkdfSync('sha256', secret.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
     return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
   };
-  return { ids: derivedKey('id'), lines: derivedKey('chain') };
+  return { idKey: derivedKey('id'), lineKey: derivedKey('chain') };
 }
 
 export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');

@@ -111,7 +111,7 @@ export class Ledger {
     if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
-      const line = { v: 1, run: this.runId, at, key_check: this.keys.lines.keyCheck, ...content } as const;
+      const line = { v: 1, run: this.runId, at, key_check: this.keys.lineKey.keyCheck, ...content } as const;
       this.#pending.push({ line, isWanted });
     }
     // Lines that came while another write was under way are written together by the first of these calls.
@@ -139,7 +139,7 @@ export class Ledger {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
       const lines = pending.filter(({ isWanted }) => isWanted()).map(({ line }) => line);
-      const { text, end } = signLines(lines, this.#end, this.keys.lines);
+      const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();
       if (tornBytes > 0) await file.truncate(this.#end.size);
@@ -154,7 +154,7 @@ export class Ledger {
   /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
   async #readOn(folder: string): Promise<number> {
     const onLine = (line: SignedLine, lineNumber: number) => this.history.add(line, lineNumber);
-    const { end, tornBytes, problem } = await readChain(ledgerPathIn(folder), this.keys.lines, this.#end, onLine);
+    const { end, tornBytes, problem } = await readChain(ledgerPathIn(folder), this.keys.lineKey, this.#end, onLine);
     if (problem !== undefined) {
       const message = `The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`;
       throw configError(message, { exitCode: EXIT.failed });

@@ -1,11 +1,10 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { refusedSentences } from '../list/id-list.ts';
 import { ID_STATES, standingAnswer } from './history.ts';
-import type { Proof } from './proof.ts';
+import type { Proof, ProvedId } from './proof.ts';
 
 // A proof in words: for the terminal, and for the page to sign.
 
-type ProvedId = Proof['ids'][number];
 type ProvedPlace = Proof['summary']['places'][number];
 
 /** What the summary says of the number of ids in a state. */

@@ -1,9 +1,9 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
-import { type IdList, type ListCounts, refusedSentences } from '../list/id-list.ts';
+import { type IdList, type ListCounts, type ListedId, refusedSentences } from '../list/id-list.ts';
 import { verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
-import { ledgerPathIn, locateLedger } from './ledger-file.ts';
+import { type LedgerKeys, ledgerPathIn, locateLedger } from './ledger-file.ts';
 
 /**
  * What the ledger says of the ids of a list at one service (schemas/proof.json). It says when the service confirmed or
@@ -23,10 +23,7 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, lineNumber) =>
     history.add(line, lineNumber),
   );
-  const provedIds = (ok ? listedIds : []).map(({ id, row }) => {
-    const idHistory = history.of(id);
-    return { id, row, idHistory, unpurged: unpurgedPlaces(idHistory, history.runs) };
-  });
+  const provedIds = (ok ? listedIds : []).map((listedId) => provedIdOf(listedId, history, ledger.keys));
   return {
     v: 1,
     kind: 'proof',
@@ -34,32 +31,38 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     service_id,
     other_addresses: [...history.otherAddresses],
     head,
-    summary: summaryOf(list.counts, history, provedIds),
-    ids: provedIds.map(({ id, row, unpurged, idHistory: { state, undecidedRequest, answers, purges, shown } }) => ({
-      /** HMAC of the id, as in the lines. */
-      id: ledger.keys.ids.hashOf(id),
-      row,
-      state,
-      asked_at: undecidedRequest?.sentAt ?? null,
-      answers,
-      removals: purges.map(({ run: _, removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
-      unpurged,
-      shown,
-    })),
+    summary: summaryOf(list.counts, provedIds, history),
+    ids: provedIds,
     problems,
   } as const;
 }
 
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
+export type ProvedId = ReturnType<typeof provedIdOf>;
+
+function provedIdOf({ id, row }: ListedId, ledgerHistory: LedgerHistory, { idKey }: LedgerKeys) {
+  const idHistory = ledgerHistory.of(id);
+  const { state, undecidedRequest, answers, purges, shown } = idHistory;
+  return {
+    /** HMAC of the id, as in the lines. */
+    id: idKey.hashOf(id),
+    row,
+    state,
+    asked_at: undecidedRequest?.sentAt ?? null,
+    answers,
+    removals: purges.map(({ at, place, rows, line, removedAt }) => ({ at, place, rows, line, removed_at: removedAt })),
+    unpurged: unpurgedPlaces(idHistory),
+    shown,
+  };
+}
+
 /**
  * The places that runs of an id named, and in which no purge of it was begun since. `since`: when the last run began that
  * named the place. `left_out`: a later run purged the id in other places alone.
  */
-function unpurgedPlaces({ runIds, purges }: IdHistory, runs: LedgerHistory['runs']) {
-  const runsWithPlaces = [...runIds]
-    .flatMap((runId) => runs.get(runId) ?? [])
-    .filter(({ places }) => places.length > 0);
+function unpurgedPlaces({ runs, purges }: IdHistory) {
+  const runsWithPlaces = [...runs].filter(({ places }) => places.length > 0);
   const lastRunByPlace = new Map(runsWithPlaces.flatMap((run) => run.places.map((place) => [place, run] as const)));
   return [...lastRunByPlace].flatMap(([place, run]) => {
     const since = run.at;
@@ -78,47 +81,42 @@ function unpurgedPlaces({ runIds, purges }: IdHistory, runs: LedgerHistory['runs
  *   stays            there are tables or files of others
  *   new_list_at      a new suppression list was begun after the purge
  */
-function summaryOf(
-  { received, refused, refused_rows }: ListCounts,
-  { runs, lastPurgeByPlace, newListAtByPlace }: LedgerHistory,
-  provedIds: readonly { readonly idHistory: IdHistory; readonly unpurged: ReturnType<typeof unpurgedPlaces> }[],
-) {
-  const histories = provedIds.map(({ idHistory }) => idHistory);
-  const stateCounts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
-  const runIds = new Set(histories.flatMap((history) => [...history.runIds]));
-  const runsOfIds = [...runs.values()].filter(({ run }) => runIds.has(run));
-  const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
-  const purges = histories.flatMap((history) => history.purges);
-  const unpurged = provedIds.flatMap((provedId) => provedId.unpurged);
+function summaryOf({ received, refused, refused_rows }: ListCounts, ids: readonly ProvedId[], history: LedgerHistory) {
+  const stateCounts = ID_STATES.map((state) => [state, ids.filter((id) => id.state === state).length]);
+  const runs = ids.length === 0 ? [] : history.runsOfIds;
+  const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runs.flatMap((run) => run[key] ?? []))];
+  const removals = ids.flatMap((id) => id.removals);
+  const unpurged = ids.flatMap((id) => id.unpurged);
   const times = [
-    ...histories.flatMap(({ answers }) => answers.map(({ at }) => at)),
-    ...purges.map(({ at, removedAt }) => removedAt ?? at),
+    ...ids.flatMap(({ answers }) => answers.map(({ at }) => at)),
+    ...removals.map(({ at, removed_at }) => removed_at ?? at),
   ];
   return {
     received,
     refused,
     refused_rows,
-    ids: histories.length,
+    ids: ids.length,
     ...(Object.fromEntries(stateCounts) as Record<(typeof ID_STATES)[number], number>),
-    since: runsOfIds[0]?.at ?? null,
-    until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
+    since: runs[0]?.at ?? null,
+    until: times.sort().at(-1) ?? null,
     requested_by: valuesOf('requested_by'),
     reasons: valuesOf('reason'),
-    places: [...new Set([...purges, ...unpurged].map(({ place }) => place))].map((place) => {
-      const purgesThere = purges.filter((purge) => purge.place === place);
-      const unpurgedThere = unpurged.filter((namedPlace) => namedPlace.place === place);
+    places: [...new Set([...removals, ...unpurged].map(({ place }) => place))].map((place) => {
+      const removalsThere = removals.filter((removal) => removal.place === place);
+      const unpurgedThere = unpurged.filter((unpurgedPlace) => unpurgedPlace.place === place);
       const leftOutTimes = unpurgedThere.flatMap(({ left_out, since }) => (left_out ? since : []));
-      const newListAt = newListAtByPlace.get(place) ?? '';
+      const { stays = [], unreached = false, newListAt = '' } = history.lastPurgeByPlace.get(place) ?? {};
       return {
         place,
         /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
-        rows: purgesThere.reduce((sum, { rows, removedAt }) => sum + (removedAt === null ? 0 : rows), 0),
+        rows: removalsThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
         unfinished:
-          purgesThere.some(({ removedAt }) => removedAt === null) || unpurgedThere.some(({ left_out }) => !left_out),
+          removalsThere.some(({ removed_at }) => removed_at === null) ||
+          unpurgedThere.some(({ left_out }) => !left_out),
         left_out_since: leftOutTimes.sort().at(-1) ?? null,
-        stays: lastPurgeByPlace.get(place)?.stays ?? [],
-        unreached: lastPurgeByPlace.get(place)?.unreached ?? false,
-        new_list_at: purgesThere.some(({ at }) => at < newListAt) ? newListAt : null,
+        stays,
+        unreached,
+        new_list_at: removalsThere.some(({ at }) => at < newListAt) ? newListAt : null,
       };
     }),
   };

@@ -56,7 +56,7 @@ async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, m
 /** Writes that the service was asked for these ids, and answered. */
 async function answer(ledger: Ledger, answers: Readonly<Record<string, 'done' | 'rejected'>>): Promise<void> {
   for (const [name, outcome] of Object.entries(answers)) {
-    const id = ledger.keys.ids.hashOf(name);
+    const id = ledger.keys.idKey.hashOf(name);
     await ledger.write({ kind: 'before', id });
     await ledger.write({ kind: 'after', id, outcome, code: outcome === 'done' ? '20000' : '40000', status: 200 });
   }
@@ -134,7 +134,9 @@ describe('a ledger', () => {
     const runs = await Promise.all([1, 2, 3].map(() => open({}, false, systemClock)));
     const names = Array.from({ length: 30 }, (_, i) => `id-${i}`);
     await Promise.all(runs.map((run) => run.begin({ ids: 30, places: [], requests: true })));
-    await Promise.all(names.map((name, i) => runs[i % 3].write({ kind: 'before', id: runs[0].keys.ids.hashOf(name) })));
+    await Promise.all(
+      names.map((name, i) => runs[i % 3].write({ kind: 'before', id: runs[0].keys.idKey.hashOf(name) })),
+    );
     expect(await verify()).toMatchObject({ ok: true, lines: 33 });
   });
 
@@ -191,7 +193,7 @@ describe('a proof', () => {
   };
 
   const purgeOf = (ledger: Ledger, name: string, rows: number) =>
-    ({ kind: 'purge', id: ledger.keys.ids.hashOf(name), place: 'duckdb /x', rows }) as const;
+    ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place: 'duckdb /x', rows }) as const;
 
   /** A run that counts these rows of an id, and removes them unless it is killed. */
   async function purge(rows: number, removed?: { readonly stays?: readonly string[] }): Promise<void> {
@@ -225,7 +227,7 @@ describe('a proof', () => {
     // The run lost a race for a bucket after its first count, and counted anew.
     await ledger.writeAll([purgeOf(ledger, 'a', 4), purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
     // The end of a purge ends none of another place.
-    await ledger.write({ kind: 'purge', id: ledger.keys.ids.hashOf('a'), place: 'delta /y', rows: 2 });
+    await ledger.write({ kind: 'purge', id: ledger.keys.idKey.hashOf('a'), place: 'delta /y', rows: 2 });
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
     await answer(ledger, { a: 'done', b: 'rejected' });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
@@ -261,7 +263,7 @@ describe('a proof', () => {
     const ledger = await request({ c: 'done' });
     await ledger.writeAll([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 2 });
-    await ledger.write({ kind: 'before', id: ledger.keys.ids.hashOf('b') });
+    await ledger.write({ kind: 'before', id: ledger.keys.idKey.hashOf('b') });
     const proof = await prove(['a', 'b', 'c']);
     expect([exitOfProof(proof), proof.ids.map(({ state }) => state)]).toEqual([3, ['open', 'open', 'confirmed']]);
     const text = proofLines(proof, true).join('\n');
@@ -412,7 +414,7 @@ describe('a proof', () => {
       await purgeOver([X], [X]);
       await purgeOver([X, Y], []);
       const ledger = await purgeOver([X, Y], []);
-      const id = ledger.keys.ids.hashOf('a');
+      const id = ledger.keys.idKey.hashOf('a');
       await ledger.write({ kind: 'access', id, places: [X, Y], ways: ['the profiles of the service'], rows: 0 });
       expect(await provedPlaces()).toEqual([0, [[X, false, false]]]);
     });
@@ -425,7 +427,7 @@ describe('a proof', () => {
     expect((await prove(['a'])).summary.places).toMatchObject([{ new_list_at: null }]);
     const ledger = await open();
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 0 });
+    for (const listed of [0, 1]) await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed });
     expect(proofLines(await prove(['a']), false).join()).toContain('The suppression list was begun anew at');
   });
 
@@ -443,7 +445,7 @@ describe('a proof', () => {
     const ledger = await open({ requestedBy: 'clerk' });
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
     const ways = ['the profiles of the service', 'the column member'];
-    await ledger.write({ kind: 'access', id: ledger.keys.ids.hashOf('a'), places: ['duckdb /x'], ways, rows: 0 });
+    await ledger.write({ kind: 'access', id: ledger.keys.idKey.hashOf('a'), places: ['duckdb /x'], ways, rows: 0 });
     const proof = await prove(['a']);
     // To show a person is no erasure: nobody asked for one, and it took place on no day.
     expect(proof.summary).toMatchObject({ since: null, until: null, requested_by: [] });
@@ -457,11 +459,17 @@ describe('a proof', () => {
     await ledger.write(purgeOf(ledger, 'marked-a', 3));
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1, stays: ['dbt'] });
     const places = ['duckdb /x'];
-    await ledger.write({ kind: 'access', id: ledger.keys.ids.hashOf('marked-a'), places, ways: ['profiles'], rows: 5 });
+    await ledger.write({
+      kind: 'access',
+      id: ledger.keys.idKey.hashOf('marked-a'),
+      places,
+      ways: ['profiles'],
+      rows: 5,
+    });
     const proof = await prove(['marked-a']);
     const page = proofPage(proof, { now: Date.UTC(2026, 10, 28), isList: true });
     expect(page).not.toMatch(/marked|<script|https:\/\/(?!host)/);
-    expect(page).not.toContain(ledger.keys.ids.hashOf('marked-a').slice(0, 16));
+    expect(page).not.toContain(ledger.keys.idKey.hashOf('marked-a').slice(0, 16));
     const texts = [
       'beside the folders',
       'officer &#60;Kim&#62;',
@@ -488,7 +496,7 @@ describe('a proof', () => {
     const { head } = await request({ a: 'done' });
     appendFileSync(path(), 'x\n');
     const broken = await prove(['a']);
-    expect([broken.ids, exitOfProof(broken)]).toEqual([[], 1]);
+    expect([broken.ids, broken.summary.since, exitOfProof(broken)]).toEqual([[], null, 1]);
     expect(proofLines(broken, false).at(-1)).toBe('The ledger is broken and proves nothing.');
     writeFileSync(path(), `${lines()[0]}\n`);
     expect((await prove(['a'], head)).problems).toHaveLength(1);

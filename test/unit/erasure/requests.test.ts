@@ -130,7 +130,7 @@ it('a run requests no ID that another run has deleted meanwhile', async () => {
   const openLedger = () => Ledger.open(settings, { clock: new LeapingClock(), isPlan: false, ids: ['a', 'b'] });
   const [ledger, other] = [await openLedger(), await openLedger()];
   for (const run of [ledger, other]) await run.begin({ ids: 2, places: [], requests: true });
-  const id = other.keys.ids.hashOf('a');
+  const id = other.keys.idKey.hashOf('a');
   await other.write({ kind: 'before', id });
   await other.write({ kind: 'after', id, outcome: 'done', code: '20000', status: 200 });
   const { seen, decisions, counts } = await send(['a', 'b'], () => answerOf('done'), { ledger });
