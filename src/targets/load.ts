@@ -69,23 +69,19 @@ export class Load {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);
     }
-    let profilesError: UserError | undefined;
-    try {
-      if (userProfiles) await this.loadProfiles(plan.settings, sink);
-    } catch (error) {
+    const loading = userProfiles ? this.loadProfiles(plan.settings, sink) : Promise.resolve();
+    const profilesError = await loading.catch((error) => {
       signal.throwIfAborted();
-      if (!(error instanceof UserError)) throw error;
-      profilesError = error;
-    }
-    try {
-      await this.#loadDays(extraction, sink);
-    } catch (error) {
+      if (error instanceof UserError) return error;
+      throw error;
+    });
+    await this.#loadDays(extraction, sink).catch((error) => {
       // A full disk has ended both alike.
-      if (profilesError !== undefined && profilesError.message !== messageOf(error))
+      if (profilesError && profilesError.message !== messageOf(error))
         logger.error('profiles.failed', profilesError.message);
       throw error;
-    }
-    if (profilesError !== undefined) throw profilesError;
+    });
+    if (profilesError) throw profilesError;
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */

@@ -22,7 +22,10 @@ interface Failure {
   readonly toUserError: (place: string, sentence: string, pathOnDisk: string) => UserError;
 }
 
-/** What texts of DuckDB mean. The first failure counts that a text fits. */
+/**
+ * What texts of DuckDB mean. The first failure counts that a text fits. So `diskFull` comes before `outOfMemory`,
+ * `downloadGone` before `parquetGone`, `parquetDamaged` before `databaseUnreadable`, and all before `fileRefused`.
+ */
 const FAILURES = {
   fileInUse: {
     inFileError: /Could not set lock on file|File is already open in|being used by another process/,
