@@ -21,7 +21,7 @@ interface StoredCounts {
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   suppressedRows: number;
   /** Number of profiles that were stored; undefined if none were. */
-  storedProfiles: number | undefined;
+  profileCount: number | undefined;
   /** The stored cursor; undefined if this load has stored none. */
   cursor: Day | undefined;
 }
@@ -39,7 +39,7 @@ export class Load {
   readonly #stored: StoredCounts = {
     total: NOTHING_STORED,
     suppressedRows: 0,
-    storedProfiles: undefined,
+    profileCount: undefined,
     cursor: undefined,
   };
 
@@ -97,7 +97,7 @@ export class Load {
       const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       logRescued(logger, rescuedCells);
       if (daysWritten.length === 0) return;
-      this.#stored.storedProfiles = rows;
+      this.#stored.profileCount = rows;
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     await loadSnapshot(storedReceipt, settings, this.#deps, store);

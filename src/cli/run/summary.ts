@@ -29,7 +29,7 @@ export function summaryOf(
     columns_widened: total.columnsWidened,
     rescued_cells: [...total.rescuedCells.values()].reduce((sum, cells) => sum + cells, 0),
     suppressed_rows: counts.suppressedRows,
-    profiles: counts.storedProfiles ?? null,
+    profiles: counts.profileCount ?? null,
     gaps: counts.gaps,
     open_days: counts.openDays,
     implausible_days: counts.implausibleDays,
