@@ -24,7 +24,7 @@ interface Failure {
 
 /**
  * What texts of DuckDB mean. The first failure counts that a text fits. So `diskFull` comes before `outOfMemory`,
- * `downloadGone` before `parquetGone`, `parquetDamaged` before `databaseUnreadable`, and all before `fileRefused`.
+ * `downloadGone` before `runFolderGone`, that before `parquetGone`, `parquetDamaged` before `databaseUnreadable`, and all before `fileRefused`.
  */
 const FAILURES = {
   fileInUse: {
@@ -65,6 +65,14 @@ const FAILURES = {
       transientError(
         `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +
           'temporary files. Run again; if it stays so, set spool_dir to a folder that nothing cleans.',
+      ),
+  },
+  runFolderGone: {
+    inFileError: /Cannot open file ".*\/dfinery-spool-\w{6}\/.*": No such file/s,
+    toUserError: () =>
+      transientError(
+        'The folder of this run was removed: by another run, if this one stood still for long, or by a cleaner of temporary ' +
+          `files. Run again; ${COMMITTED_IS_KEPT}.`,
       ),
   },
   parquetGone: {

@@ -97,6 +97,14 @@ describe('a Delta table on a disk', () => {
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
   });
 
+  it('ends with 3 for a run that stood still, and whose folder another run has removed', async () => {
+    const sink = await place.open();
+    rmSync(join(place.place, '_dfinery/tmp'), { recursive: true });
+    const commit = sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
+    await expect(commit).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('stood still') });
+    await sink.close();
+  });
+
   it('loses people in a purge, also if its first load ended after the profiles', async () => {
     await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
     const purged = (await place.people()).purge({ ids: ['m1'], searchesProfiles: true }, async () => 0);
