@@ -29,9 +29,7 @@ export interface FailurePosition {
   readonly day?: string;
   readonly attempt?: number;
   readonly row?: number;
-  readonly column?: string;
   readonly byte?: number;
-  readonly file?: string;
 }
 
 export interface ErrorDetails {

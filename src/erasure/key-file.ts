@@ -53,7 +53,6 @@ function storedKey(path: string): Secret | undefined {
       throw configError(
         `The key ${path} is a link, belongs to another user or is open to others: ` +
           'see that nobody else can read it and set its mode to 0600.',
-        { where: { file: path } },
       );
     }
     const keyText = readFileSync(path, 'utf8').trim();

@@ -61,7 +61,6 @@ export class SuppressionList {
       throw configError(
         `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
           'Give the hash_key of that hash, or their rows would come back.',
-        { where: { file: this.path } },
       );
     }
     const suppressedHmacs = new Set(hmacs);
@@ -136,7 +135,7 @@ export class SuppressionList {
       throw configError(
         `The suppression list ${path} cannot be read: ${whyUnreadable(error)}.` +
           (codeOf(error) === 'ENOENT' ? ' If nobody is suppressed yet, make an empty file.' : ''),
-        { cause: error, where: { file: path } },
+        { cause: error },
       );
     }
   }
@@ -151,7 +150,7 @@ export class SuppressionList {
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '') continue;
       const lineError = (why: string) =>
-        configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { file: path, row: i + 1 } });
+        configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { row: i + 1 } });
       const { kind, key_check, hmac, hash_key } = parseJsonObject(line);
       if (i === 0 && kind === 'suppression') {
         if (key_check === key.keyCheck) continue;

@@ -68,9 +68,9 @@ export async function loadDayFromFile<T>(
 
 /** Makes failures of this file. */
 const fileErrorOf =
-  ({ file, day }: FileToLoad) =>
+  ({ day }: FileToLoad) =>
   (message: string, cause?: unknown) =>
-    configError(message, { cause, where: { file, day } });
+    configError(message, { cause, where: { day } });
 
 function checkNeedsFile({ day, receipts, settings }: FileToLoad, now: number): void {
   const storedReceipt = receipts?.get(day);

@@ -109,7 +109,7 @@ export function readPinnedTypes(path: string | undefined): ReadonlyMap<string, C
   if (path === undefined) return undefined;
   const value = readJsonFile(path, 'the schema file');
   const fileError = (what: string) =>
-    configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
+    configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`);
   if (!isObject(value) || !Array.isArray(value.columns)) throw fileError('has no list "columns"');
   if ('v' in value && value.v !== 1) throw fileError('is of a newer version');
   const types = new Map<string, ColumnType>();

@@ -113,5 +113,5 @@ export function checkNotMounted(path: string): void {
   );
   if (!mountPoints.includes(realpathSync(path))) return;
   const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
-  throw configError(message, { where: { file: path } });
+  throw configError(message);
 }

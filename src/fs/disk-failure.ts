@@ -57,8 +57,7 @@ export function diskError(error: unknown, context: DiskErrorContext): unknown {
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
   const { path, consequence, verb = 'written' } = context;
   const { subject = path ?? 'a file that was written', remedy = REMEDIES.get(code) } = context;
-  const where = path === undefined ? {} : { file: path };
-  const details = { cause: error, where, detail: messageOf(error) };
+  const details = { cause: error, detail: messageOf(error) };
   const beginning = subject === path ? path : capitalized(subject);
   const end = consequence === undefined ? '.' : `; ${consequence}.`;
   if (isDiskFull(error)) {

@@ -9,20 +9,19 @@ import { whyUnreadable } from './disk-failure.ts';
  * value.
  */
 export function readJsonFile(path: string, subject: string, { mayBeEmpty = false } = {}): unknown {
-  const where = { file: path };
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
   } catch (cause) {
-    throw configError(`${subject} ${path} cannot be read: ${whyUnreadable(cause)}.`, { cause, where });
+    throw configError(`${subject} ${path} cannot be read: ${whyUnreadable(cause)}.`, { cause });
   }
-  if (!isUtf8(bytes)) throw configError(`${subject} ${path} is not UTF-8: save it as UTF-8.`, { where });
+  if (!isUtf8(bytes)) throw configError(`${subject} ${path} is not UTF-8: save it as UTF-8.`);
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
   if (mayBeEmpty && text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw configError(`${subject} ${path} is not valid JSON${faultIn(text, messageOf(error))}.`, { where });
+    throw configError(`${subject} ${path} is not valid JSON${faultIn(text, messageOf(error))}.`);
   }
 }
 

@@ -52,20 +52,19 @@ export interface Lock {
  */
 export async function acquireLock(path: string, options: LockOptions): Promise<Lock> {
   const { waitMs, subject, clock } = options;
-  const details = { where: { file: path } };
   const pauses = doublingPauses(waitMs, LOCK_PAUSES);
   const token = await retry({ ...options, pauses }, () => tryToAcquire(path));
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
-    throw transientError(`${capitalized(subject)} is in use${who}: try again when that run has ended.`, details);
+    throw transientError(`${capitalized(subject)} is in use${who}: try again when that run has ended.`);
   }
   const isHeld = () => readOwner(path)?.token === token;
   const stopTouching = keepTouched(path, clock, isHeld);
   return {
     checkHeld() {
       if (isHeld()) return;
-      throw transientError(`Another run has taken over ${subject}: this one was silent for long. Run again.`, details);
+      throw transientError(`Another run has taken over ${subject}: this one was silent for long. Run again.`);
     },
     release() {
       stopTouching();
@@ -223,6 +222,6 @@ function withLockErrors<T>(path: string, step: () => T): T | undefined {
     if (code === 'ENOENT') return undefined;
     if (!NOT_A_LOCK_CODES.has(code)) throw cause;
     const message = `${path} is in the way of a lock, and cannot be one of this user (${code}): remove it.`;
-    throw configError(message, { cause, where: { file: path } });
+    throw configError(message, { cause });
   }
 }

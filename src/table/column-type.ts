@@ -86,6 +86,5 @@ function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, z
   throw configError(
     `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which the settings name: ` +
       `keep its type, ${advice}.`,
-    { where: { column: source } },
   );
 }

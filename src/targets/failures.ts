@@ -3,10 +3,7 @@ import type { PlaceState } from '../table/place-state.ts';
 
 /** The failure for a place that a command needs and that was never loaded. */
 export const notLoadedError = (address: string): UserError =>
-  configError(
-    `${address} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`,
-    { where: { file: address } },
-  );
+  configError(`${address} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`);
 
 /** The failure for a configured time zone that is not that of the place's first load. */
 export function otherTimezoneError(address: string, configured: string | null, stored: string | null): UserError {

@@ -133,7 +133,7 @@ export function engineError(thrown: unknown, place: string, pathOnDisk: string =
   if (disk instanceof UserError) return disk;
   // DuckDB and the system throw plain errors.
   if (thrown instanceof Error && Object.getPrototypeOf(thrown) !== Error.prototype) {
-    const details = { cause: thrown, detail: defectText(thrown), where: { file: place } };
+    const details = { cause: thrown, detail: defectText(thrown) };
     return systemError(`A defect of dfinery-elt, at work on ${place}: please report it.`, details);
   }
   const text = messageOf(thrown);
@@ -143,7 +143,7 @@ export function engineError(thrown: unknown, place: string, pathOnDisk: string =
   const failure = failureOf(text);
   if (failure !== undefined) return failure.toUserError(place, sentence, pathOnDisk);
   const refusal = `DuckDB refused a statement on ${place} (${errorClassOf(text)}): please report it.`;
-  return systemError(refusal, { detail: withoutCells(text), where: { file: place } });
+  return systemError(refusal, { detail: withoutCells(text) });
 }
 
 /** True if another process has the file open. */

@@ -180,6 +180,5 @@ function refuseForeignFolder(folder: string): void {
   if (stat === undefined || isProtected(stat, OTHERS_MAY_WRITE, folder)) return;
   throw configError(
     `Other users could exchange the files in the ledger's folder ${folder}: it must belong to this user, with mode 0700.`,
-    { where: { file: folder } },
   );
 }

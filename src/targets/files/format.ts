@@ -90,5 +90,4 @@ export const foreignFilesError = (address: string, table: TableName = 'events'):
   configError(
     `${address}/${table} holds files that this program did not write: give another place, or move them away` +
       `${table === 'events' ? '' : ', or set user_profiles to false'}.`,
-    { where: { file: address } },
   );

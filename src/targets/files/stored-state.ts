@@ -34,5 +34,4 @@ export function checkVersion(value: unknown, writtenVersion: number, where: stri
 export const damagedError = (where: string, why: string): UserError =>
   configError(
     `${where} cannot be used: ${why}. Nothing was changed: restore it from a copy, or load into another place.`,
-    { where: { file: where } },
   );

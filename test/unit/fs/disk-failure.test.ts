@@ -20,8 +20,7 @@ describe('an error of a disk', () => {
     ['EXDEV', 'config', 'The ledger /l cannot be written (EXDEV): its folder spans two disks, give another.'],
     ['EIO', 'transient', 'The ledger /l failed (EIO): try again later.'],
   ])('%s: who must act, and what is said', (code, kind, message) => {
-    const details = { cause: errorOf(code), detail: `${code}: it said`, where: { file: '/l' } };
-    expect(failure(code)).toMatchObject({ kind, message, ...details });
+    expect(failure(code)).toMatchObject({ kind, message, cause: errorOf(code), detail: `${code}: it said` });
   });
 
   it('names the advice and the state of the work', () => {
@@ -47,9 +46,9 @@ describe('an error of a disk', () => {
   it('that nothing has converted names the path of the system, unless it may mean a defect', () => {
     const at = (code: string, path?: string) => diskErrorByItsPath(Object.assign(errorOf(code), { path })) as UserError;
     expect(at('EIO', '/l')).toMatchObject({ kind: 'transient', message: '/l failed (EIO): try again later.' });
-    expect(at('EROFS', '/l')).toMatchObject({ kind: 'config', where: { file: '/l' } });
+    expect(at('EROFS', '/l')).toMatchObject({ kind: 'config' });
     expect(at('ENOSPC').message).toBe('The disk of a file that was written is full (ENOSPC): make room and run again.');
-    expect(at('EIO')).toMatchObject({ message: 'A file that was written failed (EIO): try again later.', where: {} });
+    expect(at('EIO')).toMatchObject({ message: 'A file that was written failed (EIO): try again later.' });
     const others = [errorOf('ENOENT'), errorOf('EBADF'), new Error('other'), 'text', configError('told')];
     for (const other of others) expect(diskErrorByItsPath(other)).toBe(other);
   });

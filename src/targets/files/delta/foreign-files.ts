@@ -28,7 +28,6 @@ export async function refuseLostLog(storage: Storage, lastRun: RunRecord | undef
   throw configError(
     `${storage.address}/${EVENTS.name} holds data files of this program, but its _delta_log is gone: restore the log ` +
       'from a copy, or move the files away.',
-    { where: { file: storage.address } },
   );
 }
 
