@@ -89,7 +89,7 @@ export async function readIdList(
     // Node puts this character in place of bytes that are no UTF-8: another ID may be meant.
     if (id?.includes('\ufffd'))
       throw configError('The ID is not valid UTF-8, or holds the character U+FFFD itself: give it in a file.');
-    list.add({ row: 1, id: id ?? '' });
+    list.add({ rowNumber: 1, id: id ?? '' });
     return list;
   }
   const columns = { id: column, requestedAt: column && requestedAt };

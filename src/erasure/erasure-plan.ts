@@ -7,7 +7,7 @@ import type { DestinationConfig } from '../config/destination.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
-import { type IdList, type ListCounts, type ListedId, refusedSentences } from './list/id-list.ts';
+import { type IdList, type ListCounts, type ListedId, refusedParagraph } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -83,7 +83,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
     warnings: [
       isListEmpty && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
       // Else the failure of the plan says it.
-      hasUsableRow(list.counts) ? (refusedSentences(list.counts) ?? []) : [],
+      hasUsableRow(list.counts) ? (refusedParagraph(list.counts) ?? []) : [],
       list.warnings(),
       memorySentence(idsDoneBefore, ledger, options) ?? [],
       otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
@@ -154,7 +154,7 @@ export function planFailure({ list, guardProblem }: ErasurePlan, settings: Erasu
   if (!hasUsableRow(counts)) {
     const isTimeWrong = Object.keys(counts.refused).every((refusal) => ['requested_at', 'withdrawn'].includes(refusal));
     const field = isTimeWrong ? `field ${settings.requestedAtField}` : 'ID field';
-    return configError(`Nothing was deleted. ${refusedSentences(counts)} Is the ${field} the right one?`);
+    return configError(`Nothing was deleted. ${refusedParagraph(counts)} Is the ${field} the right one?`);
   }
   return guardProblem === undefined
     ? undefined

@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import type { PeopleInPlace } from '../engine/people/people.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { type IdList, refusedSentences } from './list/id-list.ts';
+import { type IdList, refusedParagraph } from './list/id-list.ts';
 import { findListedPeople, type SearchSettings } from './listed-people.ts';
 
 /**
@@ -17,13 +17,13 @@ export async function showPeople(
 ) {
   const { places, runtime } = search;
   const listedIds = list.listedIds();
-  const refusal = refusedSentences(list.counts);
-  if (refusal !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusal}`);
+  const refusals = refusedParagraph(list.counts);
+  if (refusals !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusals}`);
   const listedPeople = await findListedPeople(listedIds, search);
   const peopleInPlaces: PeopleInPlace[] = [];
   for (const place of places) peopleInPlaces.push(await (await place.target.people(place)).find(listedPeople.query));
   const warnings = [
-    refusal ?? [],
+    refusals ?? [],
     list.warnings(),
     listedPeople.warnings,
     ...peopleInPlaces.map((people) => people.warnings),

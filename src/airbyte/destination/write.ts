@@ -67,8 +67,12 @@ export const write: Verb = async (context) => {
 function addToList(idList: IdList, data: JsonObject, line: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
-  if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw({ row: line, id });
-  return idList.add({ row: line, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
+  if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw({ rowNumber: line, id });
+  return idList.add({
+    rowNumber: line,
+    id,
+    requestedAt: timeField === undefined ? undefined : ownValue(data, timeField),
+  });
 }
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);

@@ -1,7 +1,7 @@
 import { formatCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof, ProvedId } from '../../erasure/ledger/proof.ts';
-import { answerText, countSentences, placeSentences } from '../../erasure/ledger/proof-text.ts';
+import { answerText, countSentences, placeParagraph } from '../../erasure/ledger/proof-text.ts';
 import { formatMinute } from '../terminal/format.ts';
 import { Html, html } from './html.ts';
 import { pageOf } from './page.ts';
@@ -38,7 +38,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const wasShown = ids.some(({ shown }) => shown.length > 0);
   const places = summary.places.map(({ place }) => place);
   const headings = ['Row', 'The service', ...places, ...(wasShown ? ['Shown here'] : [])];
-  const sentences = [...countSentences(proof), ...summary.places.map(placeSentences)];
+  const paragraphs = [...countSentences(proof), ...summary.places.map(placeParagraph)];
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${formatCount(ids.length, 'ID')}. This page names nobody.</p>
 <dl>
@@ -49,7 +49,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
 </dl>
 <h2>Summary</h2>
-<ul>${sentences.map((sentence) => html`<li>${sentence}</li>`)}</ul>
+<ul>${paragraphs.map((paragraph) => html`<li>${paragraph}</li>`)}</ul>
 ${summary.open === 0 ? '' : html`<p>Some requests have no clear answer yet: the erasure must be run again.</p>`}
 <h2>What stays</h2>
 <ul>

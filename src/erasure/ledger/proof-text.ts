@@ -1,9 +1,9 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
-import { refusedSentences } from '../list/id-list.ts';
+import { refusedParagraph } from '../list/id-list.ts';
 import { ID_STATES, standingAnswer } from './history.ts';
 import type { Proof, ProvedId } from './proof.ts';
 
-// A proof in words: for the terminal, and for the page to sign.
+// A proof in words: for the terminal, and for the page to sign. A text is a phrase, a paragraph is several sentences.
 
 type ProvedPlace = Proof['summary']['places'][number];
 
@@ -31,8 +31,8 @@ export function answerText(id: ProvedId, timeOf: (at: string) => string): string
   return state === 'open' ? `open: ${text}, then purged and not asked again` : text;
 }
 
-/** What left one place, and what there may still hold the people, as sentences. */
-export function placeSentences(provedPlace: ProvedPlace): string {
+/** What left one place, and what there may still hold the people. */
+export function placeParagraph(provedPlace: ProvedPlace): string {
   const { place, rows, unfinished, left_out_since, unreached, new_list_at } = provedPlace;
   return [
     `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
@@ -51,11 +51,11 @@ export function placeSentences(provedPlace: ProvedPlace): string {
 export function countSentences({ summary, service_id, other_addresses }: Proof): string[] {
   const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
   const counts = states.map((state) => `${withSeparators(summary[state])} ${STATE_TEXTS[state]}`);
-  const refused = refusedSentences(summary);
+  const refusals = refusedParagraph(summary);
   return [
     `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`,
     otherAddressesSentence(service_id, other_addresses) ?? [],
-    refused === undefined ? [] : `${refused} The proof says nothing of them.`,
+    refusals === undefined ? [] : `${refusals} The proof says nothing of them.`,
   ].flat();
 }
 
@@ -72,7 +72,7 @@ export function summarySentences(proof: Proof): string[] {
     ...places.map((place) => {
       const { stays } = place;
       const staysSentence = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${placeSentences(place)}${staysSentence}`;
+      return `${placeParagraph(place)}${staysSentence}`;
     }),
     ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
     ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),

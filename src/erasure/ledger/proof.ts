@@ -1,5 +1,5 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
-import { type IdList, type ListCounts, type ListedId, refusedSentences } from '../list/id-list.ts';
+import { type IdList, type ListCounts, type ListedId, refusedParagraph } from '../list/id-list.ts';
 import { verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
@@ -13,7 +13,7 @@ import { type LedgerKeys, ledgerPathIn, locateLedger } from './ledger-file.ts';
 export async function proveErasure(list: IdList, settings: LedgerSettings, expectedHead?: string) {
   const listedIds = list.listedIds();
   if (listedIds.length === 0)
-    throw configError(`Nothing is proved. ${refusedSentences(list.counts) ?? 'The list is empty.'}`);
+    throw configError(`Nothing is proved. ${refusedParagraph(list.counts) ?? 'The list is empty.'}`);
   const { baseUrl: base_url, serviceId: service_id, ledgerDir, ledgerKey } = settings;
   if (ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
@@ -41,13 +41,13 @@ export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
 export type ProvedId = ReturnType<typeof provedIdOf>;
 
-function provedIdOf({ id, row }: ListedId, ledgerHistory: LedgerHistory, { idKey }: LedgerKeys) {
+function provedIdOf({ id, rowNumber }: ListedId, ledgerHistory: LedgerHistory, { idKey }: LedgerKeys) {
   const idHistory = ledgerHistory.of(id);
   const { state, undecidedRequest, answers, purges, shown } = idHistory;
   return {
     /** HMAC of the id, as in the lines. */
     id: idKey.hashOf(id),
-    row,
+    row: rowNumber,
     state,
     asked_at: undecidedRequest?.sentAt ?? null,
     answers,

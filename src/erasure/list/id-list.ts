@@ -20,14 +20,14 @@ type Refusal = keyof typeof REFUSALS;
 export interface ListedId {
   readonly id: string;
   /** The number of its first row: as a spreadsheet shows the file, or of the line of a platform's input. */
-  readonly row: number;
+  readonly rowNumber: number;
   /** When the deletion was asked for (ms since 1970), if the list says so; of several times the latest. */
   readonly requestedAt: number | undefined;
 }
 
 /** One row of a list, with whatever stands in its cells. */
 export interface ListRow {
-  readonly row: number;
+  readonly rowNumber: number;
   readonly id: unknown;
   /** Undefined if the list has no such field. */
   readonly requestedAt?: unknown;
@@ -64,19 +64,19 @@ export class IdList {
   };
 
   /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
-  add({ row, id, requestedAt }: ListRow): string | undefined {
+  add({ rowNumber, id, requestedAt }: ListRow): string | undefined {
     this.#counts.received++;
-    if (typeof id !== 'string') return this.#refuse(row, (id ?? null) === null ? 'missing' : 'not_text');
+    if (typeof id !== 'string') return this.#refuse(rowNumber, (id ?? null) === null ? 'missing' : 'not_text');
     const refusal = refusalOf(id);
-    if (refusal !== undefined) return this.#refuse(row, refusal);
+    if (refusal !== undefined) return this.#refuse(rowNumber, refusal);
     const instant = requestInstant(requestedAt);
-    if (instant === 'invalid') return this.#refuse(row, 'requested_at');
+    if (instant === 'invalid') return this.#refuse(rowNumber, 'requested_at');
     const listedId = this.#ids.get(id);
     if (listedId === undefined) {
       if (this.#ids.size === MAX_IDS) {
         throw configError(`The list is too long: more than ${MAX_IDS} IDs. Split it. Nothing was done.`);
       }
-      this.#ids.set(id, { id, row, requestedAt: instant });
+      this.#ids.set(id, { id, rowNumber, requestedAt: instant });
       return id;
     }
     this.#counts.duplicates++;
@@ -87,10 +87,10 @@ export class IdList {
   }
 
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
-  withdraw({ row, id }: ListRow): undefined {
+  withdraw({ rowNumber, id }: ListRow): undefined {
     this.#counts.received++;
     if (typeof id === 'string') this.#ids.delete(id);
-    return this.#refuse(row, 'withdrawn');
+    return this.#refuse(rowNumber, 'withdrawn');
   }
 
   has(id: string): boolean {
@@ -119,11 +119,11 @@ export class IdList {
     return spellingWarnings(this.listedIds(), 'the ID', (id) => [id]);
   }
 
-  #refuse(row: number, refusal: Refusal): undefined {
+  #refuse(rowNumber: number, refusal: Refusal): undefined {
     const { refused, refused_rows: refusedRows } = this.#counts;
     refused[refusal] = (refused[refusal] ?? 0) + 1;
     refusedRows[refusal] ??= [];
-    if (refusedRows[refusal].length < MAX_IN_RECORD) refusedRows[refusal].push(row);
+    if (refusedRows[refusal].length < MAX_IN_RECORD) refusedRows[refusal].push(rowNumber);
   }
 }
 
@@ -143,12 +143,12 @@ export function rowsByReason({ refused, refused_rows }: Pick<ListCounts, 'refuse
   const refusals = Object.keys(REFUSALS) as Refusal[];
   return refusals.flatMap((refusal) => {
     const count = refused[refusal];
-    return count === undefined ? [] : { reason: REFUSALS[refusal], count, rows: refused_rows[refusal] ?? [] };
+    return count === undefined ? [] : { reason: REFUSALS[refusal], count, rowNumbers: refused_rows[refusal] ?? [] };
   });
 }
 
-/** How many rows are refused, and by reason which, as sentences; undefined if there are none. */
-export function refusedSentences(
+/** How many rows are refused, and which for what reason; undefined if there are none. */
+export function refusedParagraph(
   counts: Pick<ListCounts, 'refused' | 'refused_rows' | 'received'>,
 ): string | undefined {
   const reasons = rowsByReason(counts);
@@ -156,16 +156,16 @@ export function refusedSentences(
   const total = reasons.reduce((sum, { count }) => sum + count, 0);
   return [
     `${withSeparators(total)} of ${formatCount(counts.received, 'row')} ${total === 1 ? 'is' : 'are'} refused.`,
-    ...reasons.map(({ reason, count, rows }) => `${rowsText(rows, count)}: ${reason}.`),
+    ...reasons.map(({ reason, count, rowNumbers }) => `${rowsText(rowNumbers, count)}: ${reason}.`),
   ].join(' ');
 }
 
-export const rowNumbersOf = (listedIds: readonly ListedId[]): number[] => listedIds.map(({ row }) => row);
+export const rowNumbersOf = (listedIds: readonly ListedId[]): number[] => listedIds.map(({ rowNumber }) => rowNumber);
 
 /** `Row 3`, `Rows 3, 7, 9`; of `count` rows, of which these are the first. */
-export function rowsText(rows: readonly number[], count = rows.length): string {
+export function rowsText(rowNumbers: readonly number[], count = rowNumbers.length): string {
   const more = count > MAX_IN_LINE ? ` and ${withSeparators(count - MAX_IN_LINE)} more` : '';
-  return `${count === 1 ? 'Row' : 'Rows'} ${rows.slice(0, MAX_IN_LINE).join(', ')}${more}`;
+  return `${count === 1 ? 'Row' : 'Rows'} ${rowNumbers.slice(0, MAX_IN_LINE).join(', ')}${more}`;
 }
 
 function refusalOf(id: string): Refusal | undefined {

@@ -37,37 +37,40 @@ const CHECKED_LINES = 10;
 const TABLE_MARK = /[,;\t"{}[\]]/;
 
 /** The rows of a list, as a spreadsheet numbers them. Throws config failures that name the row. */
-export async function* readList(source: ListSource, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
+export async function* readList(source: ListSource, listColumns: ListColumns): AsyncGenerator<ListRow> {
   const input = namedBytes(source, typeof source === 'string' ? `The list ${source}` : 'The list');
-  if (id === undefined) {
-    if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumn(input, 'is a CSV by its name');
-    for await (const [row, text] of textLines(input)) {
-      if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
-        throw needsColumn(input, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
+  if (listColumns.id === undefined) {
+    if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumnError(input, 'is a CSV by its name');
+    for await (const [lineNumber, text] of textLines(input)) {
+      if (lineNumber <= CHECKED_LINES && TABLE_MARK.test(text)) {
+        throw needsColumnError(
+          input,
+          `looks like a table in line ${lineNumber}: commas, semicolons, tabs, quotes or braces`,
+        );
       }
-      yield { row, id: text };
+      yield { rowNumber: lineNumber, id: text };
     }
     return;
   }
-  const columns = requestedAt === undefined ? [id] : [id, requestedAt];
-  for await (const [row, cells] of readColumns(input, columns)) yield { row, id: cells[0], requestedAt: cells[1] };
+  const columns = [listColumns.id, listColumns.requestedAt].filter((column) => column !== undefined);
+  for await (const [rowNumber, [id, requestedAt]] of readColumns(input, columns)) yield { rowNumber, id, requestedAt };
 }
 
 /** The lines that are not empty, each with its number. */
 async function* textLines(input: NamedBytes): AsyncGenerator<[number, string]> {
-  let row = 0;
+  let lineNumber = 0;
   for await (const lines of readLines(input.bytes)) {
     for (const line of lines) {
-      row++;
-      if (!isUtf8(line)) throw notUtf8(input);
-      const text = line.toString().replace(row === 1 ? /^\ufeff|\r+$/g : /\r+$/, '');
-      if (text !== '') yield [row, text];
+      lineNumber++;
+      if (!isUtf8(line)) throw notUtf8Error(input);
+      const text = line.toString().replace(lineNumber === 1 ? /^\ufeff|\r+$/g : /\r+$/, '');
+      if (text !== '') yield [lineNumber, text];
     }
   }
 }
 
 /** A row by its number, with its cells of the columns that are read. */
-type RowCells<T> = AsyncGenerator<[row: number, cells: T[]]>;
+type RowCells<T> = AsyncGenerator<[rowNumber: number, cells: T[]]>;
 
 /** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
 async function* readColumns({ name, bytes }: NamedBytes, columns: readonly string[]): RowCells<unknown> {
@@ -79,9 +82,10 @@ async function* readColumns({ name, bytes }: NamedBytes, columns: readonly strin
 
 async function* readJsonLines(input: NamedBytes, columns: readonly string[]): RowCells<unknown> {
   let isFirstObject = true;
-  for await (const [row, text] of textLines(input)) {
+  for await (const [lineNumber, text] of textLines(input)) {
     const members = parseJsonOfKind(isObject, text);
-    const lineError = (problem: string) => configError(`${input.name}, line ${row}: ${problem}. Nothing was done.`);
+    const lineError = (problem: string) =>
+      configError(`${input.name}, line ${lineNumber}: ${problem}. Nothing was done.`);
     if (members === undefined) throw lineError('this is no JSON object');
     const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
     if (isFirstObject && cells.includes(undefined)) {
@@ -89,7 +93,7 @@ async function* readJsonLines(input: NamedBytes, columns: readonly string[]): Ro
       throw lineError(`there is no ${columns[cells.indexOf(undefined)]}, but ${memberNames.join(', ')}`);
     }
     isFirstObject = false;
-    yield [row, cells];
+    yield [lineNumber, cells];
   }
 }
 
@@ -99,7 +103,7 @@ async function* readCsv(input: NamedBytes, columns: readonly string[]): RowCells
   function* wholeRows(): Generator<[number, string[]]> {
     while (reader.next()) {
       // To go on with U+FFFD in place of other bytes would name somebody else.
-      if (reader.replacements.length > 0) throw notUtf8(input);
+      if (reader.replacements.length > 0) throw notUtf8Error(input);
       const cells = reader.row.texts();
       if (indices === undefined) indices = columns.map((column) => columnIndex(cells, column, input));
       else yield [reader.rowNumber, indices.map((index) => cells[index])];
@@ -113,7 +117,7 @@ async function* readCsv(input: NamedBytes, columns: readonly string[]): RowCells
     reader.finish();
     yield* wholeRows();
   } catch (error) {
-    if (error instanceof UnusableCsv) throw notUtf8(input);
+    if (error instanceof UnusableCsv) throw notUtf8Error(input);
     if (!(error instanceof MalformedCsv)) throw error;
     throw configError(`${input.name} is no whole CSV: ${error.clause}. Nothing was done.`);
   }
@@ -146,22 +150,24 @@ async function* bytesOf(source: ListSource, name: string): NamedBytes['bytes'] {
   }
 }
 
-const needsColumn = ({ name }: NamedBytes, problem: string): UserError =>
+const needsColumnError = ({ name }: NamedBytes, problem: string): UserError =>
   configError(
     `${name} ${problem}. Name the column with the external IDs with --column, or keep only the IDs. Nothing was done.`,
   );
 
-const notUtf8 = ({ name }: NamedBytes): UserError =>
+const notUtf8Error = ({ name }: NamedBytes): UserError =>
   configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
 
 /** The unified ids that a file with the columns external_id and df_unified_id gives these ids. */
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {
   const mapping = new Map<string, string[]>();
   const input = namedBytes(path, `The mapping ${path}`);
-  for await (const [row, [id, unifiedId]] of readColumns(input, ['external_id', UNIFIED_ID])) {
+  for await (const [rowNumber, [id, unifiedId]] of readColumns(input, ['external_id', UNIFIED_ID])) {
     // To skip such a value would leave the person where it is, and its text might be another id.
     if ([id, unifiedId].some((cell) => typeof (cell ?? '') !== 'string'))
-      throw configError(`Row ${row} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`);
+      throw configError(
+        `Row ${rowNumber} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`,
+      );
     if (typeof id !== 'string' || !ids.has(id) || typeof unifiedId !== 'string' || isPlaceholder(unifiedId)) continue;
     const unifiedIds = mapping.get(id) ?? [];
     if (!unifiedIds.includes(unifiedId)) mapping.set(id, [...unifiedIds, unifiedId]);

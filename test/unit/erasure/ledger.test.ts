@@ -188,7 +188,7 @@ describe('the memory of a ledger', () => {
 describe('a proof', () => {
   const prove = (ids: readonly string[], head?: string) => {
     const list = new IdList();
-    for (const [i, id] of ids.entries()) list.add({ id, row: i + 2 });
+    for (const [i, id] of ids.entries()) list.add({ id, rowNumber: i + 2 });
     return proveErasure(list, { ...SERVICE, ledgerDir: folder, ledgerKey: undefined }, head);
   };
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { IdList, refusedSentences } from '../../../src/erasure/list/id-list.ts';
+import { IdList, refusedParagraph } from '../../../src/erasure/list/id-list.ts';
 import { readList, readMapping } from '../../../src/erasure/list/list-file.ts';
 import { newFolder } from '../../support/new-folder.ts';
 
@@ -14,10 +14,10 @@ const file = (text: string | Uint8Array): string => {
   return path;
 };
 const rowsOf = async (text: string | Uint8Array, id?: string, requestedAt?: string) =>
-  (await Readable.from(readList(file(text), { id, requestedAt })).toArray()).map((row) => [row.row, row.id]);
+  (await Readable.from(readList(file(text), { id, requestedAt })).toArray()).map((row) => [row.rowNumber, row.id]);
 const listOf = (...ids: unknown[]) => {
   const list = new IdList();
-  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
+  for (const [i, id] of ids.entries()) list.add({ rowNumber: i + 1, id });
   return list;
 };
 
@@ -35,12 +35,12 @@ describe('a list of people', () => {
   ])('refuses %s in place of an ID, and counts it', (_, id, why) => {
     const list = listOf(id, 'a');
     expect(list.counts).toMatchObject({ received: 2, ids: 1, refused: { [why]: 1 } });
-    expect(refusedSentences(list.counts)).toMatch(/^1 of 2 rows is refused\. Row 1: the ID/);
+    expect(refusedParagraph(list.counts)).toMatch(/^1 of 2 rows is refused\. Row 1: the ID/);
   });
 
   it('names the first rows that it refuses, by reason', () => {
     const list = listOf(...Array(103).fill('null'), 'a', '');
-    expect(refusedSentences(list.counts)).toBe(
+    expect(refusedParagraph(list.counts)).toBe(
       '104 of 105 rows are refused. Row 105: the ID is missing, empty or blank. ' +
         'Rows 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 93 more: the ID is a placeholder such as null, undefined, NaN or *.',
     );
@@ -49,11 +49,11 @@ describe('a list of people', () => {
 
   it('has each ID once, as it is written, with its first row and its latest time', () => {
     const list = new IdList();
-    list.add({ row: 2, id: 'A', requestedAt: '2026-01-01' });
-    list.add({ row: 3, id: 'a' });
-    list.add({ row: 4, id: 'A', requestedAt: '2026-01-02T03:04:05+09:00' });
-    list.add({ row: 5, id: 'A', requestedAt: '2026-01-01' });
-    expect(list.listedIds().map(({ id, row }) => [id, row])).toEqual([
+    list.add({ rowNumber: 2, id: 'A', requestedAt: '2026-01-01' });
+    list.add({ rowNumber: 3, id: 'a' });
+    list.add({ rowNumber: 4, id: 'A', requestedAt: '2026-01-02T03:04:05+09:00' });
+    list.add({ rowNumber: 5, id: 'A', requestedAt: '2026-01-01' });
+    expect(list.listedIds().map(({ id, rowNumber }) => [id, rowNumber])).toEqual([
       ['A', 2],
       ['a', 3],
     ]);
@@ -64,23 +64,23 @@ describe('a list of people', () => {
   it('refuses a row whose time of request is no datetime, and takes a missing time', () => {
     const list = new IdList();
     for (const requestedAt of ['soon', '2026-13-01', '2026-02-30', null, ''])
-      list.add({ row: 1, id: `x${requestedAt}`, requestedAt });
+      list.add({ rowNumber: 1, id: `x${requestedAt}`, requestedAt });
     expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 3 } });
   });
 
   it('takes a time without a zone for the earliest instant that it may be', () => {
     const list = new IdList();
     const times = ['2026-01-20T14:00:00', '2026-01-20 14:00Z', '2026-01-20T14:00:00+0900', '2026-01-20'];
-    for (const [i, requestedAt] of times.entries()) list.add({ row: i, id: `x${i}`, requestedAt });
+    for (const [i, requestedAt] of times.entries()) list.add({ rowNumber: i, id: `x${i}`, requestedAt });
     const hours = list.listedIds().map(({ requestedAt = 0 }) => (requestedAt - Date.UTC(2026, 0, 20)) / 3_600_000);
     expect(hours).toEqual([0, 14, 5, -14]);
   });
 
   it('refuses a withdrawn request together with the rows before it, but not with those after it', () => {
     const list = listOf('a', 'b');
-    list.withdraw({ row: 3, id: 'a' });
-    list.withdraw({ row: 4, id: 'b' });
-    list.add({ row: 5, id: 'b' });
+    list.withdraw({ rowNumber: 3, id: 'a' });
+    list.withdraw({ rowNumber: 4, id: 'b' });
+    list.add({ rowNumber: 5, id: 'b' });
     expect(list.listedIds().map(({ id }) => id)).toEqual(['b']);
     expect(list.counts).toMatchObject({ received: 5, refused: { withdrawn: 2 }, refused_rows: { withdrawn: [3, 4] } });
   });
@@ -89,7 +89,7 @@ describe('a list of people', () => {
     expect(listOf('a', 'b', 'a').digest).toBe(listOf('b', 'a').digest);
     expect(listOf('a', 'b').digest).not.toBe(listOf('a', 'c').digest);
     const timed = new IdList();
-    timed.add({ row: 1, id: 'a', requestedAt: '2026-01-01' });
+    timed.add({ rowNumber: 1, id: 'a', requestedAt: '2026-01-01' });
     expect(timed.digest).not.toBe(listOf('a').digest);
   });
 

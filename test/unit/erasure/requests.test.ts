@@ -28,7 +28,7 @@ interface Sending {
 
 function listOf(ids: readonly string[]): IdList {
   const list = new IdList();
-  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
+  for (const [i, id] of ids.entries()) list.add({ rowNumber: i + 1, id });
   return list;
 }
 
