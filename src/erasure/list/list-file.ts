@@ -74,10 +74,17 @@ type RowCells<T> = AsyncGenerator<[rowNumber: number, cells: T[]]>;
 
 /** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
 async function* readColumns({ name, bytes }: NamedBytes, columns: readonly string[]): RowCells<unknown> {
-  const { value: head = new Uint8Array() } = await bytes.next();
-  const isJson = /^(\ufeff)?\s*\{/.test(Buffer.from(head).toString());
-  const read = isJson ? readJsonLines : readCsv;
-  yield* read({ name, bytes: rejoined(head, bytes) }, columns);
+  const chunks: Uint8Array[] = [];
+  let text = '';
+  // The first chunks of a pipe may hold a mark or blanks alone.
+  while (text === '') {
+    const { value, done } = await bytes.next();
+    if (done) break;
+    chunks.push(value);
+    text = Buffer.concat(chunks).toString().trimStart();
+  }
+  const read = text.startsWith('{') ? readJsonLines : readCsv;
+  yield* read({ name, bytes: rejoined(Buffer.concat(chunks), bytes) }, columns);
 }
 
 async function* readJsonLines(input: NamedBytes, columns: readonly string[]): RowCells<unknown> {

@@ -151,6 +151,13 @@ describe('the file of a list', () => {
     ]);
   });
 
+  it('is JSON Lines also if a pipe gives its brace later than a mark or a blank line', async () => {
+    const chunks = ['\ufeff', '\n', '{"id":"a"}\n'].map((text) => Buffer.from(text));
+    expect(await Readable.from(readList(Readable.from(chunks), { id: 'id' })).toArray()).toMatchObject([
+      { rowNumber: 2, id: 'a' },
+    ]);
+  });
+
   it('finds its column in every Unicode form of the name', async () => {
     expect(await rowsOf(`${'고객'.normalize('NFD')}\n1\n`, '고객')).toEqual([[2, '1']]);
   });
