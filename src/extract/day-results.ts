@@ -18,7 +18,8 @@ const MAX_FAILED = 3;
  *   gone, and wanted or named     a gap: fails the run, or is recorded (`on_gap`)
  *   gone, and wanted by nobody    a warning
  *   failed, and over              fails the run, at once if it is the third
- *   unproven                      fails the run, unless one of those above does
+ *   unproven                      a day without rows, if the service has exported another day by then; else it fails
+ *                                 the run, unless one of those above does
  *   failed, and open              a warning; fails a run that loaded no day, unless one of those above does
  */
 export class DayResults {
@@ -30,12 +31,13 @@ export class DayResults {
   readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
   readonly #loadedReceipts: Receipt[] = [];
-  /** Days answered without data, while nothing proves that the service exports days. */
   readonly #unprovenDays: UnprovenDay[] = [];
-  readonly #unwantedDays: Day[] = [];
-  /** Those of the gaps and of the unwanted days of which no warning tells yet. */
-  #untoldDays: Day[] = [];
-  readonly #failures: UserError[] = [];
+  /** Days that are gone, and of which no warning tells yet. */
+  readonly #untoldGoneDays: Day[] = [];
+  /** The last day that is gone, and that nobody wanted before. */
+  #lastUnwantedDay: Day | undefined;
+  /** Of the days that are over and failed; of the first that is not over. */
+  readonly #dayErrors: UserError[] = [];
   #openError: UserError | undefined;
 
   constructor(plan: RunPlan, deps: ExtractDeps) {
@@ -46,15 +48,20 @@ export class DayResults {
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
   add(dayResult: DayResult): CheckedDay | undefined {
-    if (dayResult.kind === 'gone') this.#addGone(dayResult.day);
-    if (dayResult.kind === 'failed') this.#addFailed(dayResult);
-    if (dayResult.kind === 'unproven') this.#unprovenDays.push(dayResult);
-    if (dayResult.kind !== 'downloaded') return undefined;
-    this.#addDownloaded(dayResult.checkedDay.receipt);
-    return dayResult.checkedDay;
+    switch (dayResult.kind) {
+      case 'downloaded':
+        return this.#addDownloaded(dayResult.checkedDay);
+      case 'unproven':
+        return this.#addUnproven(dayResult);
+      case 'gone':
+        return this.#addGone(dayResult.day);
+      case 'failed':
+        return this.#addFailed(dayResult);
+    }
   }
 
-  #addDownloaded(receipt: Receipt): void {
+  #addDownloaded(checkedDay: CheckedDay): CheckedDay {
+    const { receipt } = checkedDay;
     const { day, rows, to_date, is_over, requested_at } = receipt;
     // The state gets them with this day.
     this.#warnOfGoneDays('');
@@ -62,7 +69,11 @@ export class DayResults {
     this.#loadedReceipts.push(receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     const usualRows = usualRowsIfImplausible(day, this.receipts);
-    if (usualRows === undefined) return;
+    if (usualRows !== undefined) this.#addImplausible(receipt, usualRows);
+    return checkedDay;
+  }
+
+  #addImplausible({ day, rows }: Receipt, usualRows: number): void {
     this.implausibleDays.push(day);
     const message =
       `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
@@ -80,28 +91,39 @@ export class DayResults {
     this.#deps.logger.warn('day.late_rows', message, { day, rows: rows - before.rows });
   }
 
-  #addGone(day: Day): void {
+  #addUnproven(unprovenDay: UnprovenDay): CheckedDay | undefined {
+    const { service, logger } = this.#deps;
+    if (!service.hasExportedDay) {
+      this.#unprovenDays.push(unprovenDay);
+      return undefined;
+    }
+    const { day, checkedDay, answer } = unprovenDay;
+    logger.warn('day.empty_answer', `${day}: ${answer.clause}, twice. It counts as a day without rows.`, { day });
+    return this.#addDownloaded(checkedDay);
+  }
+
+  #addGone(day: Day): undefined {
     const { mode, state } = this.#plan;
     const wasLost = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
-    (wasLost || mode === 'named' ? this.gaps : this.#unwantedDays).push(day);
-    this.#untoldDays.push(day);
+    if (wasLost || mode === 'named') this.gaps.push(day);
+    else this.#lastUnwantedDay = day;
+    this.#untoldGoneDays.push(day);
   }
 
   #warnOfGoneDays(when: string): void {
     const { logger } = this.#deps;
-    const isUntold = (day: Day) => this.#untoldDays.includes(day);
-    const unwantedDays = this.#unwantedDays.filter(isUntold);
-    const gaps = this.#failsAtGap ? [] : this.gaps.filter(isUntold);
-    this.#untoldDays = [];
+    const untoldDays = this.#untoldGoneDays.splice(0);
+    const gaps = untoldDays.filter((day) => this.gaps.includes(day));
+    const unwantedDays = untoldDays.filter((day) => !gaps.includes(day));
     if (unwantedDays.length > 0) {
       const message = `The service no longer exports ${formatDays(unwantedDays)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
-    if (gaps.length > 0)
+    if (gaps.length > 0 && !this.#failsAtGap)
       logger.warn('day.gap', `The service no longer exports ${formatDays(gaps)}: recorded as a gap${when}.`);
   }
 
-  #addFailed({ day, error, isOver }: FailedDay): void {
+  #addFailed({ day, error, isOver }: FailedDay): undefined {
     const { logger, service } = this.#deps;
     if (!isOver) {
       const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
@@ -109,15 +131,15 @@ export class DayResults {
       this.#openError ??= error;
       return;
     }
-    this.#failures.push(error);
+    this.#dayErrors.push(error);
     // A body that can never be read says nothing of other days, once the service has exported one.
-    const serviceFailures = this.#failures.filter(({ kind }) => kind === 'transient' || !service.hasExportedDay);
+    const serviceFailures = this.#dayErrors.filter(({ kind }) => kind === 'transient' || !service.hasExportedDay);
     if (serviceFailures.length >= MAX_FAILED) throw this.failure;
   }
 
   commitInfo(): CommitInfo {
     const { settings, fingerprints, appends, mode, state, start } = this.#plan;
-    const lastUnwanted = this.#unwantedDays.at(-1);
+    const lastUnwanted = this.#lastUnwantedDay;
     // A history that has no start yet begins after the days that nobody wanted before.
     const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
     const { includesToDate, hasFinalNewline } = this.#deps.service;
@@ -133,20 +155,20 @@ export class DayResults {
     };
   }
 
-  /** Why the run fails, whatever the days to come bring: the most severe failure, and the first of those. */
-  get failure(): UserError | undefined {
-    return this.#allFailures.sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
-  }
-
-  /** Lost days, unless they are recorded as gaps, then the days that are over and were not loaded. */
-  get #allFailures(): UserError[] {
-    const hasFatalGap = this.gaps.length > 0 && this.#failsAtGap;
-    return [...(hasFatalGap ? [gapError(this.gaps, this.#plan.mode)] : []), ...this.#failures];
-  }
-
   get #failsAtGap(): boolean {
     const { mode, settings } = this.#plan;
     return mode === 'named' || settings.onGap === 'fail';
+  }
+
+  /** Why the run fails, whatever the days to come bring: lost days, then the days that are over and were not loaded. */
+  get #failures(): readonly UserError[] {
+    const gapErrors = this.#failsAtGap && this.gaps.length > 0 ? [gapError(this.gaps, this.#plan.mode)] : [];
+    return [...gapErrors, ...this.#dayErrors];
+  }
+
+  /** The most severe of these failures, and the first of those. */
+  get failure(): UserError | undefined {
+    return this.#failures.toSorted((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
   }
 
   /** Reports what was not loaded once all days are known. Throws the worst of it. */
@@ -160,18 +182,9 @@ export class DayResults {
       logger.warn('columns.unseen', message, { columns });
     }
     this.#warnOfGoneDays(' with the next day that is loaded');
-    const error = this.failure ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openError);
+    const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openError);
     this.logEnd(error);
     if (error !== undefined) throw error;
-  }
-
-  get #unprovenError(): UserError | undefined {
-    const [first] = this.#unprovenDays;
-    if (first === undefined) return undefined;
-    return transientError(
-      `${formatDays(this.#unprovenDays.map(({ day }) => day))}: ${first.answer.clause} before the service exported any day as CSV. ` +
-        'So it is not known whether there are no events: nothing was stored of them, run again later.',
-    );
   }
 
   /** Logs the days without rows, and those that failed, but for the error that the caller reports. */
@@ -179,7 +192,7 @@ export class DayResults {
     const { logger } = this.#deps;
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
-    for (const failure of this.#allFailures) {
+    for (const failure of this.#failures) {
       if (failure.message !== messageOf(reported)) logger.error('day.failed', failure.message, { ...failure.where });
     }
   }
@@ -189,6 +202,15 @@ export class DayResults {
     if (this.#plan.mode !== 'named') return [];
     return this.#loadedReceipts.filter(({ is_over }) => !is_over).map(({ day }) => day);
   }
+}
+
+function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefined {
+  if (unprovenDays.length === 0) return undefined;
+  const days = formatDays(unprovenDays.map(({ day }) => day));
+  return transientError(
+    `${days}: ${unprovenDays[0].answer.clause} before the service exported any day as CSV. ` +
+      'So it is not known whether there are no events: nothing was stored of them, run again later.',
+  );
 }
 
 /** The failure for lost days (exit 4). */

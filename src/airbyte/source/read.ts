@@ -128,7 +128,7 @@ async function deliverDay(result: DayResult, streams: readonly StreamProgress[],
   const { day } = result;
   const recipients: StreamProgress[] = [];
   for (const stream of streams) if (stream.needs(day) && (await stream.accept(result))) recipients.push(stream);
-  if (result.kind === 'downloaded') {
+  if ('checkedDay' in result) {
     const { checkedDay } = result;
     const streamSchemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
     const stats = await writeDay(checkedDay, streamSchemas, deps);

@@ -27,10 +27,7 @@ interface DownloadedDay {
   readonly checkedDay: CheckedDay;
 }
 
-/**
- * A day that was answered twice without data. The queue takes it for a day without rows, if the service has exported
- * another day. Else the run fails at its end.
- */
+/** A day that was answered twice without data. If the service has exported another day, it is one without rows. */
 export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
   readonly kind: 'unproven';
   readonly answer: NoDownload;

@@ -6,7 +6,7 @@ import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { RunPlan } from '../which-days.ts';
-import { DayDownloader, type DayResult, type DownloadDeps, type UnprovenDay } from './day-download.ts';
+import { DayDownloader, type DayResult, type DownloadDeps } from './day-download.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOF_DAYS = 7;
@@ -45,7 +45,7 @@ export class DownloadQueue {
    * ahead. Throws a failure that ends the run when the turn of its day comes; of those days at once.
    */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
-    const { signal, service } = this.#deps;
+    const { signal } = this.#deps;
     await this.#sendFirst();
     this.#startDownloads(0);
     for (const [i, day] of this.#days.entries()) {
@@ -53,15 +53,8 @@ export class DownloadQueue {
       signal.throwIfAborted();
       this.#startedDownloads.delete(day);
       this.#startDownloads(i + 1);
-      yield dayResult.kind === 'unproven' && service.hasExportedDay ? this.#withoutRows(dayResult) : dayResult;
+      yield dayResult;
     }
-  }
-
-  /** A day without data, as one without rows: the service exports other days. */
-  #withoutRows({ day, checkedDay, answer }: UnprovenDay): DayResult {
-    const message = `${day}: ${answer.clause}, twice. It counts as a day without rows.`;
-    this.#deps.logger.warn('day.empty_answer', message, { day });
-    return { kind: 'downloaded', day, checkedDay };
   }
 
   /**
