@@ -1,9 +1,13 @@
+import { hasCredentials } from '../base/address.ts';
 import { systemClock } from '../base/clock.ts';
+import { isDay } from '../base/days.ts';
 import { systemEnv } from '../base/env.ts';
+import { configError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { requireObject } from '../config/parse.ts';
 import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
-import { DAY_OPTIONS, unknownNameError } from './command.ts';
+import { unknownNameError } from './command.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
 import { contextOf } from './context.ts';
@@ -92,7 +96,7 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const { place, config, context } = inputsOf('sync', options, TARGETS, [...DAY_OPTION_NAMES, 'maxWaitMs']);
+  const { place, config, context } = inputsOf('sync', options, TARGETS, SYNC_FORMS);
   const input = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
   const { summary, failure } = await runSync(input, context);
   if (failure !== undefined) throw failure.thrown;
@@ -101,7 +105,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
-  const { place, config, context } = inputsOf('plan', options, TARGETS, DAY_OPTION_NAMES);
+  const { place, config, context } = inputsOf('plan', options, TARGETS, PLAN_FORMS);
   return (await planSync({ place, config, daySelection: options }, context)).result;
 }
 
@@ -116,27 +120,57 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
   return verifyPlace(inputsOf('verify', options, STATEFUL_TARGETS).place);
 }
 
-const PLACE_OPTION_NAMES = ['target', 'place', 'config', 'signal', 'log'];
-const DAY_OPTION_NAMES = ['from', 'to', 'fullRefresh'];
+/** What an option has to be: JavaScript gives anything. */
+interface OptionForm {
+  readonly form: string;
+  isForm(value: unknown): boolean;
+}
+
+const TEXT: OptionForm = {
+  form: 'a text that is not empty',
+  isForm: (value) => typeof value === 'string' && value !== '',
+};
+const DAY: OptionForm = {
+  form: 'a day of the calendar as yyyy-MM-dd',
+  isForm: (value) => typeof value === 'string' && isDay(value),
+};
+const PLACE_FORMS: Readonly<Record<string, OptionForm>> = {
+  target: TEXT,
+  place: {
+    form: 'a path, or an address without a key in it',
+    isForm: (value) => TEXT.isForm(value) && !hasCredentials(value),
+  },
+  config: { form: 'an object', isForm: isObject },
+  signal: { form: 'an AbortSignal', isForm: (value) => value instanceof AbortSignal },
+  log: { form: 'a function', isForm: (value) => typeof value === 'function' },
+};
+const PLAN_FORMS: Readonly<Record<string, OptionForm>> = {
+  ...PLACE_FORMS,
+  from: DAY,
+  to: DAY,
+  fullRefresh: { form: 'true or false', isForm: (value) => typeof value === 'boolean' },
+};
+const SYNC_FORMS: Readonly<Record<string, OptionForm>> = {
+  ...PLAN_FORMS,
+  maxWaitMs: { form: 'milliseconds', isForm: (value) => typeof value === 'number' && value >= 0 },
+};
 
 /** The place and the configuration that the options of a call give, and what the call runs in. */
 function inputsOf<T extends Target>(
   commandName: string,
-  options: LibraryOptions<object> & DayOptions,
+  options: LibraryOptions<object>,
   targets: readonly T[],
-  ownOptionNames: readonly string[] = [],
+  forms = PLACE_FORMS,
 ) {
+  // Without it the command line would read a file and the environment.
+  requireObject(options?.config);
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(forms, name)) throw unknownNameError('option', name, Object.keys(forms));
+    const { form, isForm } = forms[name];
+    if (value !== undefined && !isForm(value)) throw configError(`${name} is not usable: wanted ${form}.`);
+  }
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
-  const optionNames = [...PLACE_OPTION_NAMES, ...ownOptionNames];
-  const unknownName = Object.keys(options).find((name) => !optionNames.includes(name));
-  if (unknownName !== undefined) throw unknownNameError('option', unknownName, optionNames);
-  // Without it the command line would read a file and the environment.
-  requireObject(options.config);
-  for (const name of ['from', 'to'] as const) {
-    const day = options[name];
-    if (day !== undefined) DAY_OPTIONS[name].read([day], name);
-  }
   return { ...placeAndConfig(options, targets, context), context };
 }

@@ -45,13 +45,25 @@ it.each([
 it('the library reads no configuration file and no variables', async () => {
   const options = '{"target": "duckdb", "place": "/none/events.duckdb"}';
   await expect(sync(JSON.parse(options))).rejects.toThrow('the configuration is not a JSON object');
+  await expect(Reflect.apply(sync, undefined, [])).rejects.toThrow('the configuration is not a JSON object');
 });
 
-it.each(['from', 'to'])('the library refuses a time in place of the day %s', async (name) => {
-  const options = { target: 'duckdb', place: '/none/events.duckdb', config: { service_id: 'x' } } as const;
-  const days = { from: '2026-11-20', to: '2026-11-21', [name]: '2026-11-20T00:00:00Z' };
-  const sentence = `${name} is not usable: wanted a day of the calendar as yyyy-MM-dd.`;
-  await expect(plan({ ...options, ...days })).rejects.toMatchObject({ exitCode: 2, message: sentence });
+it.each([
+  ['from', '2026-11-20T00:00:00Z', 'a day of the calendar as yyyy-MM-dd'],
+  ['to', new Date(0), 'a day of the calendar as yyyy-MM-dd'],
+  ['place', '', 'a path, or an address without a key in it'],
+  ['place', 's3://key:t0ken@bucket/x', 'a path, or an address without a key in it'],
+  ['target', 3, 'a text that is not empty'],
+  ['fullRefresh', 'false', 'true or false'],
+  ['maxWaitMs', '20m', 'milliseconds'],
+  ['maxWaitMs', Number.NaN, 'milliseconds'],
+  ['maxWaitMs', -1, 'milliseconds'],
+  ['log', console, 'a function'],
+  ['signal', new AbortController(), 'an AbortSignal'],
+])('the library refuses an option of another kind: %s', async (name, value, form) => {
+  const options = { target: 'duckdb', place: '/none/events.duckdb' } as const;
+  const message = `${name} is not usable: wanted ${form}.`;
+  await expect(sync({ ...options, config: SERVICE, [name]: value })).rejects.toMatchObject({ exitCode: 2, message });
 });
 
 it('the functions of the library refuse an option that they do not have', async () => {
