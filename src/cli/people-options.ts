@@ -65,6 +65,7 @@ export async function withPeopleSearch<T>(
   try {
     return await work({
       places,
+      serviceId: config.serviceId,
       profileService,
       byColumn: suppressed ? undefined : (byColumn ?? config.byColumn),
       mapping,

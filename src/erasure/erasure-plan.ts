@@ -69,7 +69,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const purgePlan =
     purgeSettings === undefined || isListEmpty
       ? undefined
-      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequestAgain }, settings);
+      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequestAgain });
   return {
     ledger,
     list,

@@ -14,6 +14,7 @@ import {
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
+import { serviceFingerprint } from '../extract/export-settings.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
@@ -36,9 +37,21 @@ export function namedPlace(place: Place<StatefulTarget>): NamedPlace {
   return { ...place, name: `${target.name} ${path}` };
 }
 
+/** Refuses a place that was loaded from another service. Without a `serviceId` nobody knows. */
+export function refuseOtherService(place: NamedPlace, { state }: PeopleInPlace, serviceId: string | undefined): void {
+  const placeService = state.events.exportState?.service;
+  if (placeService === undefined || serviceId === undefined || placeService === serviceFingerprint({ serviceId }))
+    return;
+  throw configError(
+    `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
+  );
+}
+
 /** The places, and the ways in which people are looked for. */
 export interface SearchSettings {
   readonly places: readonly NamedPlace[];
+  /** The service of the ids. */
+  readonly serviceId: string | undefined;
   /** The export of profiles; undefined if it is not asked, as with a mapping. */
   readonly profileService: ExportService | undefined;
   /** Column of the places with the external ids. */

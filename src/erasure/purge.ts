@@ -1,14 +1,19 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { formatCount, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
 import { type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
-import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, Removal } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { LineContent, ServiceAddress } from './ledger/lines.ts';
+import type { LineContent } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
-import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettings } from './listed-people.ts';
+import {
+  findListedPeople,
+  type ListedPeople,
+  type NamedPlace,
+  refuseOtherService,
+  type SearchSettings,
+} from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -69,7 +74,6 @@ const MIN_PEOPLE = 10;
  */
 export async function planPurge(
   scope: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'idsToRequestAgain'>,
-  service: ServiceAddress,
 ): Promise<PurgePlan> {
   const { settings, ledger, listedIds, idsToRequestAgain } = scope;
   const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
@@ -87,12 +91,7 @@ export async function planPurge(
   for (const [i, place] of settings.places.entries()) {
     runtime.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
     const preview = await (await place.target.people(place)).previewPurge(query);
-    const placeService = preview.people.state.events.exportState?.service;
-    if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
-      throw configError(
-        `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
-      );
-    }
+    refuseOtherService(place, preview.people, settings.serviceId);
     places.push({ ...place, ...preview });
   }
 

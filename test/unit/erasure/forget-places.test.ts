@@ -410,6 +410,14 @@ describe('person', () => {
     expect(readdirSync(at('spool'))).toEqual([]);
   });
 
+  it('prints nothing of a place with the data of another service, where the ID may be another person', async () => {
+    await load(ROWS, DUCKDB);
+    configure({}, { service_id: 'another' });
+    const { code, result, said } = await run('person', '--id', 'm1', ...only(DUCKDB));
+    expect([code, result, said]).toEqual([2, '', expect.stringContaining('holds the data of another service')]);
+    expect(existsSync(at('ledger/ledger.jsonl'))).toBe(false);
+  });
+
   it('writes a new file alone, and leaves none after a failure', async () => {
     await load(ROWS, DUCKDB);
     const out = writeList('rows.jsonl', 'mine');
