@@ -10,7 +10,7 @@ import { NO_QUOTA_REPORT, type QuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
-import { type EventRequest, type ExportBody, InterruptedExport, type NoData } from './export/export-service.ts';
+import { type EventRequest, InterruptedExport, type NoData } from './export/export-service.ts';
 import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
 import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 
@@ -47,7 +47,7 @@ export async function checkService(
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? noDataOfBody(answer.stream, host) : answer;
     });
-  const verdict = (noData: NoData | undefined) => verdictOn(noData, { ...config, host }, quotaReport, clock.now());
+  const asked = { host, serviceId: config.serviceId, clock };
   logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');
   try {
     signal.throwIfAborted();
@@ -64,10 +64,10 @@ export async function checkService(
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     });
-    return verdict(noData);
+    return verdictOn(noData, quotaReport, asked);
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return verdict(error.noData);
+    if (error instanceof InterruptedExport) return verdictOn(error.noData, quotaReport, asked);
     return { ...verdictOnError(error, host), quotaReport };
   } finally {
     await client.close();
@@ -87,7 +87,7 @@ function verdictOnError(error: unknown, host: string): Omit<CheckVerdict, 'quota
 }
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */
-async function noDataOfBody(stream: ExportBody['stream'], host: string): Promise<NoData | undefined> {
+async function noDataOfBody(stream: AsyncIterable<Uint8Array>, host: string): Promise<NoData | undefined> {
   const notAnExport = (code: string, why: string): NoData => ({
     kind: 'config',
     code,
@@ -103,12 +103,11 @@ async function noDataOfBody(stream: ExportBody['stream'], host: string): Promise
   }
 }
 
-/** What an answer says, which came at `now` (ms since 1970): an export of events if `noData` is undefined. */
+/** What an answer says: an export of events if `noData` is undefined. */
 function verdictOn(
   noData: NoData | undefined,
-  { host, serviceId }: { readonly host: string; readonly serviceId: string },
   quotaReport: QuotaReport,
-  now: number,
+  { host, serviceId, clock }: Pick<Runtime, 'clock'> & { readonly host: string; readonly serviceId: string },
 ): CheckVerdict {
   const code = noData?.code ?? 'ok';
   const verdict = (kind: CheckVerdict['kind'], message: string) => ({ kind, code, message, quotaReport });
@@ -131,6 +130,7 @@ function verdictOn(
     case 'gone':
       return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
+      const now = clock.now();
       const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { kind, quotaReport }, now);
       const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
       const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;

@@ -8,7 +8,7 @@ import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from '../http/quot
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
-import { outcomeOf } from './outcome-table.ts';
+import { matchOutcome } from './outcome-table.ts';
 import { serviceRequest } from './service-request.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
@@ -85,7 +85,7 @@ export class DeletionClient {
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
       const context = { host: this.#transport.host, hasConfirmedBefore: hasConfirmedBefore() };
       const traits = deletionTraits(status, body.toString(), context);
-      const { kind, code = traits.code ?? `http_${status}`, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
+      const { kind, code = traits.code ?? `http_${status}`, text: message } = matchOutcome(DELETION_OUTCOMES, traits);
       return { kind, code, status, message, quotaReport: readQuotaReport(headers, this.#options.clock.now()) };
     } finally {
       answer.close();

@@ -23,7 +23,7 @@ export const hasStatusBetween =
     status >= first && status <= last;
 
 /** What the first row that matches says of an answer. */
-export function outcomeOf<Answer, Kind>(rows: readonly OutcomeRow<Answer, Kind>[], answer: Answer) {
+export function matchOutcome<Answer, Kind>(rows: readonly OutcomeRow<Answer, Kind>[], answer: Answer) {
   const { kind, code, text } = rows.find(({ when }) => when(answer)) ?? rows[rows.length - 1];
   return { kind, code, text: text(answer) };
 }

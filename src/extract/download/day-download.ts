@@ -87,7 +87,7 @@ export class DayDownloader {
       request,
       label: request.from,
       expectsFinalNewline: service.hasFinalNewline,
-      mayGrow: !this.#isOver,
+      rowsMayChange: !this.#isOver,
       openOutput: () => openSpoolOutput(spool),
     });
     this.#exports += answer.exports;

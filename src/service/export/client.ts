@@ -3,7 +3,7 @@
 // `export-header.ts` reads the first line alone, and `profiles.ts` downloads profiles.
 //
 //   file              handles               and gives
-//   client.ts         one request           an ExportAnswer: an ExportBody, which may be CSV, or NoData
+//   client.ts         one request           an ExportAnswer: a body that may be CSV, or NoData
 //   checked-body.ts   the body of one       a CheckedBody, or throws
 //   download.ts       all of an export      a DownloadResult: a CheckedBody, or NoDownload
 
@@ -16,12 +16,11 @@ import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
-import { outcomeOf } from '../outcome-table.ts';
+import { matchOutcome } from '../outcome-table.ts';
 import { serviceRequest } from '../service-request.ts';
 import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
 import {
   type ExportAnswer,
-  type ExportBody,
   type ExportRequest,
   type ExportService,
   InterruptedExport,
@@ -106,7 +105,7 @@ export class ExportClient implements ExportService {
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #classify(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | NoData> {
+  async #classify(answer: HttpAnswer, waitLimit: WaitLimit) {
     let stream = answer.bytes(waitLimit);
     let start: Buffer;
     try {
@@ -114,7 +113,7 @@ export class ExportClient implements ExportService {
         const peeked = await peekBody(stream);
         if (peeked.content === 'maybe_csv') {
           checkCharset(answer.headers);
-          return { kind: 'data', stream: this.#csvStream(peeked.stream, waitLimit.callerSignal) };
+          return { kind: 'data', stream: this.#csvStream(peeked.stream, waitLimit.callerSignal) } as const;
         }
         ({ stream } = peeked);
       }
@@ -132,7 +131,7 @@ export class ExportClient implements ExportService {
       host: this.#transport.host,
       redirectOrigin: originOf(headers.location, baseUrl),
     };
-    const { kind, code = traits.reason ?? 'no_reason', text: clause } = outcomeOf(EXPORT_OUTCOMES, traits);
+    const { kind, code = traits.reason ?? 'no_reason', text: clause } = matchOutcome(EXPORT_OUTCOMES, traits);
     return { kind, code, clause };
   }
 

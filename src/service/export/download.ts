@@ -25,7 +25,7 @@ export interface DownloadOptions<Output extends BodyOutput> extends Omit<Runtime
   /** Whether the service ends its files with a line end, as far as that is known; default true. */
   readonly expectsFinalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads, as those of an open day and of profiles do. Default false. */
-  readonly mayGrow?: boolean;
+  readonly rowsMayChange?: boolean;
 }
 
 /** What all attempts at one export came to. */
@@ -162,8 +162,8 @@ class Download<Output extends BodyOutput> {
    * whole if another one ended without a line end.
    */
   async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | NoData> {
-    const { expectsFinalNewline = true, mayGrow = false } = this.#options;
-    const isConfirmed = mayGrow ? this.#suspectLengths.size > 0 : this.#suspectLengths.has(body.bytes);
+    const { expectsFinalNewline = true, rowsMayChange = false } = this.#options;
+    const isConfirmed = rowsMayChange ? this.#suspectLengths.size > 0 : this.#suspectLengths.has(body.bytes);
     const { scan } = body;
     const isHeaderAlone = scan.hasFinalNewline && scan.rows === 0;
     if (scan.hasFinalNewline === expectsFinalNewline || isHeaderAlone || isConfirmed) return body;

@@ -17,13 +17,6 @@ export class InterruptedExport extends UserError {
   }
 }
 
-/** A 200 whose body may be CSV. It is data only when it was read to its end and verified. */
-export interface ExportBody {
-  readonly kind: 'data';
-  /** The decoded CSV. Throws InterruptedExport, or the signal's reason. Only rows show an early end without error. */
-  readonly stream: AsyncIterable<Uint8Array>;
-}
-
 /** Why one request gave no data. `code` is its reason, of which a kind has several. */
 export interface NoData {
   /**
@@ -46,7 +39,12 @@ export interface NoDownload extends Omit<NoData, 'kind'> {
   readonly kind: 'later' | 'too_large' | Exclude<NoData['kind'], 'retry' | 'retry_or_split' | 'wait'>;
 }
 
-export type ExportAnswer = (ExportBody | NoData) & {
+/**
+ * The answer to one request. `data`: a 200 whose body may be CSV, and is data only when it was read to its end and
+ * verified. `stream` is decompressed; it throws InterruptedExport, or the signal's reason. An early end without an error
+ * shows in the rows alone.
+ */
+export type ExportAnswer = ({ readonly kind: 'data'; readonly stream: AsyncIterable<Uint8Array> } | NoData) & {
   readonly quotaReport: QuotaReport;
   /** The service's `Date` header in ms; undefined if it had none. */
   readonly serverTime: number | undefined;

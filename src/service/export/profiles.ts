@@ -10,7 +10,7 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
 export interface ProfileOptions<Output extends BodyOutput>
-  extends Omit<DownloadOptions<Output>, 'label' | 'mayGrow' | 'request' | 'scannerOptions'> {
+  extends Omit<DownloadOptions<Output>, 'label' | 'rowsMayChange' | 'request' | 'scannerOptions'> {
   readonly scannerOptions?: Omit<ScannerOptions, 'needsEventColumns'>;
 }
 
@@ -26,7 +26,7 @@ export async function downloadProfiles<Output extends BodyOutput>(
   const answer = await downloadChecked({
     ...download,
     label: 'profiles',
-    mayGrow: true,
+    rowsMayChange: true,
     request,
     scannerOptions: { ...scannerOptions, needsEventColumns: false },
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
 import { EXPORT_OUTCOMES, type ExportTraits } from '../../../src/service/export/outcomes.ts';
-import { outcomeOf } from '../../../src/service/outcome-table.ts';
+import { matchOutcome } from '../../../src/service/outcome-table.ts';
 
 type ExportCase = [
   status: number,
@@ -58,7 +58,7 @@ describe('the answer to an export', () => {
   ];
 
   it.each(rows)('%i %s %s is %s %s', (status, reason, content, kind, code) => {
-    const outcome = outcomeOf(EXPORT_OUTCOMES, traits(status, reason, content));
+    const outcome = matchOutcome(EXPORT_OUTCOMES, traits(status, reason, content));
     expect(outcome).toEqual({ kind, code, text: expect.stringMatching(/^api\.example .*[^.]$/) });
   });
 
@@ -78,7 +78,7 @@ describe('the answer to a deletion', () => {
   const outcome = (status: number, body: unknown, hasConfirmedBefore = false) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const traits = deletionTraits(status, text, { host: 'api.example', hasConfirmedBefore });
-    const { kind, text: message } = outcomeOf(DELETION_OUTCOMES, traits);
+    const { kind, text: message } = matchOutcome(DELETION_OUTCOMES, traits);
     return { kind, message, code: traits.code };
   };
 
