@@ -5,7 +5,7 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { IdColumn, type LookUp, type TableInPlace } from './id-column.ts';
+import { IdColumn, type SearchedTable } from './id-column.ts';
 import { joinUnifiedIds, looksHashed, type PeopleInPlace, type PeopleQuery, personIdOf } from './people.ts';
 import { keepNearest } from './spelling.ts';
 
@@ -21,15 +21,6 @@ export interface SearchedPlace {
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine is closed. */
 export type RowConditions = ByTable<string>;
 
-/** A table that has rows, with the columns of its ids. */
-interface SearchedTable extends TableInPlace {
-  /** It has no cells if the table is not searched for external ids. */
-  readonly externalColumn: IdColumn;
-  /** The external ids of the query, looked up in it. */
-  readonly externalLookUp: LookUp;
-  readonly unifiedColumn: IdColumn;
-}
-
 /**
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
  * for a column whose hashes need another key.
@@ -38,22 +29,23 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, hashKey, suppressedPeople } = query;
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
-  const { tables, unifiedIdsById } = await lookUpIds(place, query);
+  const { searches, unifiedIdsById } = await lookUpIds(place, query);
   const soughtIds = ids
     .flatMap((queryId) => (unifiedIdsById.get(queryId) ?? []).map((id) => ({ id, queryId, isHashed: looksHashed(id) })))
     .filter(({ id }) => !isPlaceholder(id));
 
   // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
-  const warnings = new Set(tables.flatMap(({ externalLookUp }) => externalLookUp.warnings));
+  const warnings = new Set(searches.flatMap(({ externalLookUp }) => externalLookUp.warnings));
   const leavingGroups: LeavingGroup[] = [];
-  for (const table of tables) {
-    const { externalLookUp, unifiedColumn } = table;
+  for (const { table, externalColumn, externalLookUp, unifiedColumn } of searches) {
     const suppressedIds = await unifiedColumn.suppressedIds(suppressedPeople);
     const unifiedLookUp = await unifiedColumn.lookUp(soughtIds, suppressedIds);
     for (const warning of unifiedLookUp.warnings) warnings.add(warning);
-    conditions[table.name] = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
-    for (const { externalIds, unifiedIds, rowCount } of await groupRows(table, conditions[table.name])) {
+    const leavesSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
+    conditions[table.name] = leavesSql;
+    const groups = await groupRows(table, externalColumn, unifiedColumn, leavesSql);
+    for (const { externalIds, unifiedIds, rowCount } of groups) {
       leavingGroups.push({
         queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
         personIds: unifiedIds.map((id) => personIdOf(id, hashKey)),
@@ -70,7 +62,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 4. Of ids without a row: the id there that is most probably the same.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
-  for (const { externalColumn } of tables) {
+  for (const { externalColumn } of searches) {
     for (const [id, similarId] of await externalColumn.similarIds(missingIds))
       keepNearest(similarIdById, id, similarId);
   }
@@ -84,34 +76,38 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   return { people, conditions };
 }
 
-/** Looks the ids up in each table that has rows. Adds the unified ids of the rows that hold one to those of the query. */
+/** Looks the ids up in each table that is there. Adds the unified ids of the rows that hold one to those of the query. */
 async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
-  const tables: SearchedTable[] = [];
+  const searches = [];
   // Ids that are looked up in `df_unified_id` are unified ids themselves, also those of people without events.
   const idPairs: [id: string, unifiedIds: readonly string[]][] =
     byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
   for (const { name } of TABLES) {
     const [relation, tableState] = [relations[name], state[name]];
     if (relation === undefined || tableState === undefined) continue;
-    const tableInPlace = { engine, placeName, name, relation, state: tableState };
-    const source = ids.length > 0 ? externalColumns[name] : undefined;
-    const externalColumn = new IdColumn(tableInPlace, source, hashKey);
-    const unifiedColumn = new IdColumn(tableInPlace, UNIFIED_ID, hashKey);
+    const table: SearchedTable = { engine, placeName, name, relation, state: tableState };
+    // It has no cells if the table is not searched for external ids.
+    const externalColumn = new IdColumn(table, ids.length > 0 ? externalColumns[name] : undefined, hashKey);
+    const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
     if (unifiedColumn.cellSqls.length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
     const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, queryId: id, isHashed: false })));
-    const table = { ...tableInPlace, externalColumn, externalLookUp, unifiedColumn };
-    tables.push(table);
-    for (const { externalIds, unifiedIds } of await groupRows(table, externalLookUp.conditionSql)) {
-      for (const id of externalLookUp.queryIdsOf(externalIds)) idPairs.push([id, unifiedIds]);
+    searches.push({ table, externalColumn, externalLookUp, unifiedColumn });
+    for (const group of await groupRows(table, externalColumn, unifiedColumn, externalLookUp.conditionSql)) {
+      for (const id of externalLookUp.queryIdsOf(group.externalIds)) idPairs.push([id, group.unifiedIds]);
     }
   }
-  return { tables, unifiedIdsById: joinUnifiedIds(query.unifiedIdsById, idPairs) };
+  return { searches, unifiedIdsById: joinUnifiedIds(query.unifiedIdsById, idPairs) };
 }
 
 /** The rows that meet a condition, by the ids in their cells. Placeholders are left out: they name nobody. */
-async function groupRows({ engine, relation, externalColumn, unifiedColumn }: SearchedTable, conditionSql: string) {
+async function groupRows(
+  { engine, relation }: SearchedTable,
+  externalColumn: IdColumn,
+  unifiedColumn: IdColumn,
+  conditionSql: string,
+) {
   const groups = await engine.rows(`
     SELECT ${externalColumn.cellListSql} AS external_ids, ${unifiedColumn.cellListSql} AS unified_ids, count(*) AS row_count
     FROM ${relation}

@@ -11,8 +11,8 @@ import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, looksHashed, type SuppressedPeople } from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
 
-/** A table of a place that has rows. */
-export interface TableInPlace {
+/** A table of a place in which people are looked for. */
+export interface SearchedTable {
   readonly engine: Engine;
   /** The place as messages name it. */
   readonly placeName: string;
@@ -50,13 +50,13 @@ export class IdColumn {
   /** SQL of the list of these cells. */
   readonly cellListSql: string;
   readonly keys: ColumnKeys;
-  readonly #table: TableInPlace;
+  readonly #table: SearchedTable;
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (cell) of the different cells in all rows. */
   readonly #distinctCellsSql: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
-  constructor(table: TableInPlace, source: string | undefined, hashKey: HashKey | undefined) {
+  constructor(table: SearchedTable, source: string | undefined, hashKey: HashKey | undefined) {
     const { relation, state } = table;
     const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
@@ -112,29 +112,29 @@ export class IdColumn {
    */
   async #storeMatches(ids: readonly { readonly id: string; readonly queryId: string | null }[]): Promise<string> {
     const { hashKey, matchingKey, hasPlainRows } = this.keys;
-    const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];
-    const hashedSqls = matchingKey === undefined ? [] : plainSqls.map((plainSql) => hmacSql(plainSql));
+    const idHmac = matchingKey && hmacInSql(matchingKey);
     // Such a hash is that of other rows, of another place or of the suppression list.
-    const plainCellKey = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? hashKey : undefined;
-    const plainCellsSql = `
-      UNION
+    const cellHmac = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? hashKey && hmacInSql(hashKey) : undefined;
+    const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];
+    const textSqls = idHmac === undefined ? plainSqls : [...plainSqls, ...plainSqls.map(idHmac.sqlOf)];
+    const matches = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
+    const hashedCellsSql =
+      cellHmac &&
+      `UNION
       SELECT query_id, cell
       FROM ${this.#distinctCellsSql}
-      JOIN texts ON text = ${hmacSql('cell')}`;
-    const table = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
+      JOIN texts ON text = ${cellHmac.sqlOf('cell')}`;
     const sql = `
-      CREATE TEMP TABLE ${table} AS
+      CREATE TEMP TABLE ${matches} AS
       WITH
         ids AS (SELECT unnest(from_json($ids, '[{"id":"VARCHAR","queryId":"VARCHAR"}]'), recursive := true)),
-        texts AS (SELECT queryId AS query_id, unnest(${listSql([...plainSqls, ...hashedSqls])}) AS text FROM ids)
+        texts AS (SELECT queryId AS query_id, unnest(${listSql(textSqls)}) AS text FROM ids)
       SELECT DISTINCT query_id, text AS cell
       FROM texts
       WHERE text <> ''
-      ${plainCellKey === undefined ? '' : plainCellsSql}`;
-    // Each of both is the key of the query; without either no hash is computed.
-    const pads = (matchingKey ?? plainCellKey)?.hmacPads();
-    await this.#table.engine.run(sql, { ...pads, ids: JSON.stringify(ids) });
-    return table;
+      ${hashedCellsSql ?? ''}`;
+    await this.#table.engine.run(sql, { ids: JSON.stringify(ids), ...idHmac?.values, ...cellHmac?.values });
+    return matches;
   }
 
   /** The ids in its cells that are on the suppression list, by the id or by its hash. */
@@ -142,16 +142,14 @@ export class IdColumn {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const { hashKey, hasPlainRows } = this.keys;
-    const cellPads = hasPlainRows ? hashKey?.hmacPads('cell_') : undefined;
-    const idSqls = cellPads === undefined ? ['cell'] : ['cell', hmacSql('cell', 'cell_')];
-    const hmacListSql = `(SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
-    const isListedSql = anyOfSql(idSqls.map((idSql) => `${hmacSql(idSql)} IN ${hmacListSql}`));
-    const rows = await this.#table.engine.rows(`SELECT cell FROM ${this.#distinctCellsSql} WHERE ${isListedSql}`, {
-      ...key.hmacPads(),
-      ...cellPads,
-      hmacs: JSON.stringify(hmacs),
-    });
-    return rows.map(({ cell }) => String(cell));
+    const listHmac = hmacInSql(key);
+    const cellHmac = hasPlainRows ? hashKey && hmacInSql(hashKey, 'cell_') : undefined;
+    const idSqls = cellHmac === undefined ? ['cell'] : ['cell', cellHmac.sqlOf('cell')];
+    const isListedSql = (idSql: string) =>
+      `${listHmac.sqlOf(idSql)} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
+    const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isListedSql))}`;
+    const values = { hmacs: JSON.stringify(hmacs), ...listHmac.values, ...cellHmac?.values };
+    return (await this.#table.engine.rows(sql, values)).map(({ cell }) => String(cell));
   }
 
   /** Pairs of one of these ids and a cell: another spelling of the id, or the hash of a usual spelling. */
@@ -186,8 +184,11 @@ const canonicalSql = ({ valueSql, textSql }: ColumnCodec, text: string): string 
   `list_transform([${valueSql(text)}], lambda v0: ${textSql('v0')})[1]`;
 
 /**
- * SQL of HMAC-SHA-256 in hex. Its pads are values of the statement, whose names begin with `prefix`: no message of the
- * engine can quote them.
+ * HMAC-SHA-256 in hex under a key, as SQL of a text. The pads of the key are `values` of the statement, under names that
+ * begin with `prefix`: no message of the engine can quote them.
  */
-const hmacSql = (text: string, prefix = ''): string =>
-  `sha256(unhex($${prefix}outer_pad) || unhex(sha256(unhex($${prefix}inner_pad) || encode(${text}))))`;
+const hmacInSql = (key: HashKey, prefix = '') => ({
+  sqlOf: (text: string): string =>
+    `sha256(unhex($${prefix}outer_pad) || unhex(sha256(unhex($${prefix}inner_pad) || encode(${text}))))`,
+  values: key.hmacPads(prefix),
+});
