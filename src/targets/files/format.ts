@@ -1,5 +1,9 @@
 // This folder: the targets `parquet` and `delta`, over a storage: a table `events` of one Parquet file a day, and a
-// file of `user_profiles`. A format says how a version of a place is read, and how a change becomes the next version.
+// file of `user_profiles`. A format says how a version of a place is read, and how a change becomes the next version:
+//
+//   commit(place, before, prepare)   the format reads the latest version, under a lock or on condition that it stays so
+//     prepare(version)               the caller writes new files on this machine, and gives the change that they make
+//   the next version                 the format stores files and state: now readers see the change
 //
 //   what a user does           `files-sink.ts` loads, `people-in-files.ts` erases, `maintenance.ts` does the rest
 //   the place                  `open-place.ts`, `place-version.ts` is what it holds, `stored-state.ts` checks its JSON

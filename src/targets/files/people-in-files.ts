@@ -1,6 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { readLines } from '../../base/lines.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
@@ -10,7 +9,7 @@ import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
-import { withoutRows } from '../../table/place-state.ts';
+import { withoutRows, withTable } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, Removal } from '../contract.ts';
@@ -130,33 +129,33 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
 async function findRowsToRemove(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { searchedPlace, conditions, people } = await findPeopleInFiles(place, version, query);
-  const rowsLost = { events: new Map<Day, number>(), user_profiles: new Map<Day, number>() };
+  const removals = [];
   for (const table of TABLES) {
     const relation = searchedPlace.relations[table.name];
-    const { receipts } = version.state[table.name] ?? {};
-    if (relation === undefined || receipts === undefined) continue;
-    const leavingRows = `${relation} WHERE ${conditions[table.name]}`;
-    rowsLost[table.name] = await countRowsByDay(place.engine, leavingRows, dayOfRowSql(table, receipts.keys()));
+    const tableBefore = version.state[table.name];
+    if (relation === undefined || tableBefore === undefined) continue;
+    const leavingSql = conditions[table.name];
+    const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
+    const rowsLost = await countRowsByDay(place.engine, `${relation} WHERE ${leavingSql}`, daySql);
+    const filesWithPeople = version.files.filter((file) => file.table === table.name && rowsLost.has(file.day));
+    removals.push({ table, tableBefore, leavingSql, rowsLost, filesWithPeople });
   }
-  const filesWithPeople = version.files.filter(({ table, day }) => rowsLost[table].has(day));
-  await place.storage.checkErasable(filesWithPeople.map(({ path }) => path));
-  return { people, conditions, rowsLost, filesWithPeople };
+  await place.storage.checkErasable(removals.flatMap(({ filesWithPeople }) => filesWithPeople.map(({ path }) => path)));
+  return { people, removals };
 }
 
 /** Looks the people up, and writes every file anew that has rows of theirs. */
 async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { people, conditions, rowsLost, filesWithPeople } = await findRowsToRemove(place, version, query);
+  const { people, removals } = await findRowsToRemove(place, version, query);
   let { state } = version;
   const fileChanges: FileChange[] = [];
-  for (const { name: table } of TABLES) {
-    const tableBefore = state[table];
-    if (tableBefore === undefined) continue;
+  for (const { table, tableBefore, leavingSql, rowsLost, filesWithPeople } of removals) {
     const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
-    const tableAfter = withoutRows(tableBefore, rowsLost[table], changedAt);
-    state = { ...state, [table]: tableAfter };
-    for (const file of filesWithPeople.filter((file) => file.table === table)) {
-      const newFile = await rewriteFile(place, file, tableAfter, conditions[table]);
-      fileChanges.push({ table, day: file.day, newFile });
+    const tableAfter = withoutRows(tableBefore, rowsLost, changedAt);
+    state = withTable(state, table, tableAfter);
+    for (const file of filesWithPeople) {
+      const newFile = await rewriteFile(place, file, tableAfter, leavingSql);
+      fileChanges.push({ table: table.name, day: file.day, newFile });
     }
   }
   const change: PlaceChange = { kind: 'purge', state, fileChanges };

@@ -71,9 +71,9 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
-  // A killed run may leave a file of profiles whose table is not stored: the file brings it. No row of it is left out.
-  const storedRows = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
-  const profilesState = table.isSnapshot ? tableAfterBatch(plan, storedRows, changedAt) : undefined;
+  // A killed run may leave a file of profiles before it stores their table. So the file has the table as it is after it.
+  const rowsToStore = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
+  const profilesState = table.isSnapshot ? tableAfterBatch(plan, rowsToStore, changedAt) : undefined;
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
   await storeTypedRows(place.engine, { ...plan, zone }, [download], async (rowsQuery) => {
