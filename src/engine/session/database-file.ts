@@ -3,7 +3,7 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/clock.ts';
-import { codeOf, messageOf, transientError } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { giveToFolderOwner, PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
@@ -73,9 +73,6 @@ export async function makeDatabase(connection: DuckDBConnection, file: string): 
     setMode(temporaryPath, PRIVATE_FILE_MODE);
     giveToFolderOwner(temporaryPath);
     await createFileFrom(file, temporaryPath, { mayRename: true });
-  } catch (error) {
-    if (codeOf(error) !== undefined) throw error;
-    throw new Error(messageOf(error).replaceAll(temporaryPath, file), { cause: error });
   } finally {
     removeDatabase(temporaryPath);
   }

@@ -6,7 +6,7 @@ import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateActions } from './delta-state.ts';
-import { commitToTable, type DeltaTable } from './delta-table.ts';
+import { createNextEntry, type DeltaTable } from './delta-table.ts';
 import { renewCheckpointIfDue } from './protocol/checkpoint.ts';
 
 /** Number of files that are stored at the same time. */
@@ -41,7 +41,7 @@ export async function commitToTables(
   for (const { name } of TABLES) {
     const [tableBefore, tableChange] = [tablesBefore[name], changes[name]];
     if (tableBefore === undefined || tableChange === undefined) continue;
-    const tableAfter = await commitToTable(place, tableBefore, tableChange);
+    const tableAfter = await createNextEntry(place, tableBefore, tableChange);
     if (tableAfter === undefined) {
       const isCommitted = (table: TableName) => tablesAfter[table] !== tablesBefore[table];
       await storage.remove(newFiles.filter(({ table }) => !isCommitted(table)).map(({ path }) => path));

@@ -82,7 +82,7 @@ export const listDataFiles = ({ storage }: OpenPlace, table: TableName): Promise
   listAll(storage, table, `${logFolder(table)}/~`);
 
 /** Makes a change visible by the next entry; undefined if another writer has created that. */
-export async function commitToTable(
+export async function createNextEntry(
   place: OpenPlace,
   { snapshot, missingPaths }: DeltaTable,
   change: TableChange,
