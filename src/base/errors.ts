@@ -1,6 +1,3 @@
-// This folder: what several folders use. Failures and exit codes, clock, retries, days, randomness. Environment, log,
-// secrets, process and output. Parts of texts, addresses, JSON and SQL. No network, and no file but that of a secret.
-
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
 export type ErrorKind = 'config' | 'transient' | 'system';
 

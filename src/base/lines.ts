@@ -29,7 +29,7 @@ export async function* readLines(input: AsyncIterable<Uint8Array | string>): Asy
 }
 
 /** The whole of a stream whose `start` was read already. Its end, also an early one, ends that stream. */
-export async function* rejoined(
+export async function* withStart(
   start: Uint8Array,
   rest: AsyncGenerator<Uint8Array, void, undefined>,
 ): AsyncGenerator<Uint8Array, void, undefined> {

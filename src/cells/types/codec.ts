@@ -11,7 +11,12 @@ interface JsonSchema {
 
 /**
  * What a type means in every engine. A cell is its text as UTF-8 bytes, without quotes. SQL is DuckDB's. `expr` is
- * repeated, so that it should be a column name.
+ * repeated, so that it should be a column name. A cell is read in one of four ways, the cheapest first:
+ *
+ *     `CAST`, by `read_csv` itself   all cells fit, and `CAST` reads their forms
+ *     `castFallback.uncheckedSql`    all cells fit
+ *     `valueSql`                     some cells may not fit: these are rescued
+ *     `writeJson`                    for a record, without DuckDB
  */
 export interface ColumnCodec {
   /** The forms of the cells that fit. The text `null` is a value if it is among them; else it is absent, and fits. */
@@ -36,8 +41,7 @@ export interface ColumnCodec {
 }
 
 /**
- * SQL reads cells that all fit by `CAST`, which `read_csv` does by itself, or by this fallback. `valueSql` costs more:
- * it is for cells that may not fit.
+ * The forms that fit a type and that `CAST` does not read.
  *
  *     type                   forms                                uncheckedSql
  *     datetime               DATETIME_DOT                         `strptime` for these, `CAST` for the others

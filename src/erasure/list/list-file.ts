@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { configError, type UserError } from '../../base/errors.ts';
 import { isObject, parseJsonOfKind } from '../../base/json.ts';
-import { readLines, rejoined } from '../../base/lines.ts';
+import { readLines, withStart } from '../../base/lines.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { nfc } from '../../base/text.ts';
@@ -84,7 +84,7 @@ async function* readColumns({ name, bytes }: NamedBytes, columns: readonly strin
     text = Buffer.concat(chunks).toString().trimStart();
   }
   const read = text.startsWith('{') ? readJsonLines : readCsv;
-  yield* read({ name, bytes: rejoined(Buffer.concat(chunks), bytes) }, columns);
+  yield* read({ name, bytes: withStart(Buffer.concat(chunks), bytes) }, columns);
 }
 
 async function* readJsonLines(input: NamedBytes, columns: readonly string[]): RowCells<unknown> {

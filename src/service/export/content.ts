@@ -1,5 +1,5 @@
 import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
-import { rejoined } from '../../base/lines.ts';
+import { withStart } from '../../base/lines.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { ByteStream } from '../../http/body.ts';
 import type { BodyContent } from './outcomes.ts';
@@ -54,5 +54,5 @@ export async function peekBody(body: ByteStream) {
     if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
     content = contentOf(start, { isFinished: next.done === true });
   }
-  return { content: content ?? 'maybe_csv', stream: rejoined(start, body) };
+  return { content: content ?? 'maybe_csv', stream: withStart(start, body) };
 }
