@@ -10,3 +10,12 @@ export async function until(isSo: () => boolean): Promise<void> {
     await new Promise((next) => setTimeout(next, PAUSE_MS));
   }
 }
+
+/** A promise, and what fulfils it. */
+export function deferred<T = void>() {
+  let resolve: (value: T) => void = () => {};
+  const promise = new Promise<T>((fulfil) => {
+    resolve = fulfil;
+  });
+  return { promise, resolve };
+}

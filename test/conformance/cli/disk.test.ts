@@ -69,16 +69,6 @@ describe('a full disk', () => {
       expect(summaryIn(next)).toMatchObject({ next_from_date: daysBack(1) });
     },
   );
-
-  it('simulated by a limit on file sizes: exit 3, and the next run continues', async () => {
-    fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
-    const limited = ['bash', '-c', `ulimit -f ${SMALL_KIB}; exec "$@"`, 'bash'];
-    const ended = await fixture.startWords(limited, fixture.syncArgs({ max_concurrent_exports: 1 })).ended;
-    expect(ended.code, ended.stderr).toBe(3);
-    expect((await fixture.sync()).code).toBe(0);
-    expect(await fixture.verify()).toEqual([]);
-    expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
-  });
 });
 
 describe('a disk that fails', () => {

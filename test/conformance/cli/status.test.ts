@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { subtractAge } from '../../../src/cli/commands/prune.ts';
@@ -67,13 +67,6 @@ it.each([
   expect(subtractAge(today, { amount, unit })).toBe(day);
 });
 
-it('a first run that fails leaves no file', async () => {
-  const file = join(fixture.dir, 'none.duckdb');
-  const config = fixture.config({ export_token: 'wrong' });
-  expect((await fixture.run(['sync', 'duckdb', file, '--config', config])).code).toBe(2);
-  expect(existsSync(file)).toBe(false);
-});
-
 it('a status names the days that the last run has lost in its cause, although on_gap fail records none', async () => {
   const file = join(fixture.dir, 'lost.duckdb');
   const early = fixture.config({ end_date: daysBack(6) });
@@ -86,20 +79,4 @@ it('a status names the days that the last run has lost in its cause, although on
   const argv = ['status', 'duckdb', file, '--config', fixture.config({ history_days: 3 })];
   const cause = expect.stringContaining(`would be lost: ${daysBack(5)} to `);
   expect(await json(...argv)).toMatchObject({ cursor: daysBack(5), gaps: [], last_run: { exit: 4, cause } });
-});
-
-it('a damaged Parquet day that is no longer exported is warned of by each run, and stops no other day', async () => {
-  const lake = join(fixture.dir, 'lake');
-  const early = fixture.config({ end_date: daysBack(3) });
-  expect((await fixture.run(['sync', 'parquet', lake, '--config', early])).code).toBe(0);
-  writeFileSync(join(lake, `events/event_date=${daysBack(7)}/data.parquet`), 'damaged');
-  const later = await CliFixture.start({ days: { history_days: 5 } });
-  // Yesterday is over only from noon in UTC on.
-  const config = later.config({ end_date: daysBack(2) });
-  const { code, stderr } = await later.run(['sync', 'parquet', lake, '--config', config]);
-  await later.close();
-  expect(code).toBe(0);
-  expect(stderr).toContain(`the files of ${daysBack(7)} are damaged`);
-  expect(await json('status', 'parquet', lake)).toMatchObject({ days: 6, cursor: daysBack(1) });
-  expect((await fixture.run(['verify', 'parquet', lake])).code).toBe(1);
 });

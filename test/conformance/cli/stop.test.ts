@@ -76,17 +76,6 @@ describe.concurrent('a stopped run', () => {
       expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
     }));
 
-  it('stops waiting for the quota at once', () =>
-    withFixture({ limits: { exports_per_hour: 3 } }, async (fixture) => {
-      const waiting = fixture.start(fixture.syncArgs({}, ['--log-level', 'debug']));
-      await waiting.says('The limit of exports is reached');
-      await waiting.says('is committed', 2);
-      waiting.process.kill('SIGTERM');
-      const ended = await waiting.ended;
-      expect([ended.signal, ended.stderr]).toEqual(['SIGTERM', expect.stringContaining('stopped by SIGTERM')]);
-      await holdsWholeDays(fixture, 2);
-    }));
-
   it('stops waiting for the reader of a pipe at once, and leaves no folder', () =>
     withFixture({}, async (fixture) => {
       const pipe = join(fixture.dir, 'pipe');

@@ -16,6 +16,7 @@ import {
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { answerOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
+import { deferred } from '../../support/wait.ts';
 
 const NEVER = new AbortController().signal;
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
@@ -69,10 +70,7 @@ describe('complete bodies', () => {
     ['of a declared length', head(200, length(CSV)), [CSV.slice(0, 900), CSV.slice(900)]],
     ['in chunks', head(200, CHUNKED), [chunks(CSV.slice(0, 900)), `${chunks(CSV.slice(900))}${LAST_CHUNK}`]],
   ])('%s, with a reset behind the last byte', async (_name, start, [first, rest]) => {
-    let go = () => {};
-    const isRead = new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    const { promise: isRead, resolve: go } = deferred();
     const steps = [{ send: start }, { send: first }, { until: isRead }, { send: rest }, { reset: true as const }];
     let bytes = 0;
     await exportService((await serve(() => steps)).url).service.export(EXPORT_REQUEST, NEVER, async (answer) => {
@@ -169,10 +167,7 @@ describe('incomplete bodies', () => {
     ['within chunks', head(200, CHUNKED), chunks(CSV.slice(0, cut))],
     ['where only the end ends the body', head(200, { ...CSV_HEAD, Connection: 'close' }), CSV.slice(0, cut)],
   ])('a reset %s', async (_name, start, sent) => {
-    let go = () => {};
-    const isRead = new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    const { promise: isRead, resolve: go } = deferred();
     // Only then: a reset that overtakes unread bytes is shown by Node as the end of the connection.
     const steps = [{ send: start }, { send: sent }, { until: isRead }, { reset: true as const }];
     await endsInReset(steps, (bytes) => bytes === cut && go());

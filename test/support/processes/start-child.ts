@@ -26,13 +26,9 @@ export const buildChild = () =>
 let count = 0;
 
 /** Starts a process that commits these batches to a place: `place-child.ts`. */
-export function startChild(
-  place: Place,
-  batches: readonly (readonly CheckedDay[])[],
-  how: 'once' | 'over and over' = 'once',
-) {
+export function startChild(place: Place, batches: readonly (readonly CheckedDay[])[]) {
   const list = join(place.dir, `batches-${count++}.json`);
   writeFileSync(list, JSON.stringify(batches));
-  const argv = [CHILD, place.target.name, place.place, list, how];
+  const argv = [CHILD, place.target.name, place.place, list];
   return spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
 }

@@ -4,15 +4,13 @@ import type { Message } from '../../../src/airbyte/protocol/messages.ts';
 import { Heartbeat } from '../../../src/airbyte/source/heartbeat.ts';
 import { StreamOutput } from '../../../src/airbyte/source/stream-output.ts';
 import { LeapingClock } from '../../support/clock.ts';
+import { deferred } from '../../support/wait.ts';
 
 function fixture() {
   const clock = new LeapingClock(0);
   const signs: (number | undefined)[] = [];
   const heartbeat = new Heartbeat(clock, (waitingUntil) => signs.push(waitingUntil));
-  let end = (_value: string) => {};
-  const work = new Promise<string>((resolve) => {
-    end = resolve;
-  });
+  const { promise: work, resolve: end } = deferred<string>();
   return { clock, signs, heartbeat, work, end };
 }
 
@@ -54,10 +52,7 @@ describe('the sign of life of a stream', () => {
   /** A stream whose reader takes the first beat only when `take` is called. */
   function slowStream() {
     const written: Message[] = [];
-    let take = () => {};
-    const isTaken = new Promise<void>((resolve) => {
-      take = resolve;
-    });
+    const { promise: isTaken, resolve: take } = deferred();
     const write = async (message: Message) => {
       written.push(message);
       if (message.type === 'TRACE') await isTaken;

@@ -102,17 +102,6 @@ describe('inspect', () => {
     expect(out.slice(1).filter((line) => widthOf(line) > 60)).toEqual([]);
   });
 
-  it('takes a cell with U+0000, as sync does', async () => {
-    const { column } = await json(fileOf(csvOf([{ id: 'e', memo: 'a\0b' }])));
-    expect(column('memo')).toMatchObject({ type: 'string', filled: 1 });
-  });
-
-  it('says that a file of two exports is broken', async () => {
-    const { code, err } = await run([fileOf(EXPORT + EXPORT.toUpperCase())]);
-    expect(code).toBe(2);
-    expect(err).toMatch(/no whole CSV file.*header once more/);
-  });
-
   it('says what is wrong with the rows', async () => {
     const rows = csvOf([{ id: 'a' }, { id: 'a', memo: 'x' }]).replace('x', '\u0000bad');
     const bytes = Buffer.from(rows, 'latin1');

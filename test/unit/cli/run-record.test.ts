@@ -5,7 +5,6 @@ import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { withRunRecord } from '../../../src/cli/run/run.ts';
 import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
-import type { RunRecord } from '../../../src/table/place-state.ts';
 
 const SYSTEM = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal: new AbortController().signal };
 const goodRun = async () => ({ summary: EMPTY_SUMMARY });
@@ -26,15 +25,4 @@ it('a place that cannot be closed is warned of: the run is committed and recorde
   const { summary, failure } = await withRunRecord(sink, goodRun, context);
   expect([summary, failure]).toEqual([EMPTY_SUMMARY, undefined]);
   expect(logLines).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
-});
-
-it('a place records a run that throws, and is closed after it', async () => {
-  const steps: unknown[] = [];
-  const sink = {
-    recordRun: async ({ exitCode, cause }: RunRecord) => void steps.push([exitCode, cause]),
-    close: async () => void steps.push('closed'),
-  };
-  const context = contextOf(SYSTEM, () => {}, 'info');
-  await withRunRecord(sink, () => Promise.reject(configError('The token is wrong.')), context);
-  expect(steps).toEqual([[2, 'The token is wrong.'], 'closed']);
 });

@@ -109,11 +109,6 @@ describe('a DuckDB file', () => {
     chmodSync(dirname(place.place), 0o700);
   });
 
-  it('of another time zone is refused', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }])]], { timezone: 'Asia/Seoul' });
-    await expect(place.load([])).rejects.toMatchObject({ kind: 'config', message: expect.stringMatching('timezone') });
-  });
-
   it('keeps a column and an index of its user, also when a small table gets new columns', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await place.read('ALTER TABLE events ADD COLUMN mine INTEGER DEFAULT 7');

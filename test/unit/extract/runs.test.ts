@@ -6,7 +6,7 @@ import { Extraction } from '../../../src/extract/extraction.ts';
 import { Fixture, planFor, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 import { expectMode } from '../../support/modes.ts';
 import { type FaultRule, refusal } from '../../support/service/faults.ts';
-import { until } from '../../support/wait.ts';
+import { deferred, until } from '../../support/wait.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const SETTINGS = { startDate: '2026-01-11', toDateInclusive: 'true' } as const;
@@ -21,12 +21,9 @@ const start = async (settings: ServiceSettings = {}): Promise<Fixture> => {
 
 /** Answers of some days that are held back until they are released. */
 function holding(...days: readonly Day[]) {
-  let release = () => {};
-  const released = new Promise<undefined>((resolve) => {
-    release = () => resolve(undefined);
-  });
-  const fault: FaultRule = ({ from }) => (days.includes(from) ? released : undefined);
-  return { fault, release };
+  const { promise, resolve } = deferred<undefined>();
+  const fault: FaultRule = ({ from }) => (days.includes(from) ? promise : undefined);
+  return { fault, release: () => resolve(undefined) };
 }
 /** Lets whatever is ready happen. */
 const turns = () => new Promise((resolve) => setTimeout(resolve, 200));

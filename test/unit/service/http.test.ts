@@ -10,7 +10,7 @@ import { Transport, type TransportOptions } from '../../../src/http/transport.ts
 import { originOf, reasonIn } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
-import { until } from '../../support/wait.ts';
+import { deferred, until } from '../../support/wait.ts';
 
 const NOW = Date.UTC(2026, 0, 20, 3);
 const MINUTE = 60_000;
@@ -144,10 +144,7 @@ describe('a connection', () => {
 
   it('that a waiting request takes over is established, however long the answer takes', async () => {
     const clock = new ManualClock();
-    let answerSecond = () => {};
-    const second = new Promise<void>((resolve) => {
-      answerSecond = resolve;
-    });
+    const { promise: second, resolve: answerSecond } = deferred();
     const server = await serve((_, nth) => [...(nth === 2 ? [{ until: second }] : []), ...whole(200, 'ok')]);
     const made = transport(server.url, { clock, keptConnections: 1 });
     const read = async () => {

@@ -313,6 +313,10 @@ describe('failures of a bucket', () => {
     vi.stubEnv('AWS_CONFIG_FILE', join(dir, 'config'));
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
     await expect(openStorage('s3://bucket/lake', { env: {}, signal })).rejects.toMatchObject(failure(2, 'https'));
+    for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {
+      const opening = openStorage('s3://bucket', { env: { [name]: 'http://store.example:9000' }, signal });
+      await expect(opening).rejects.toMatchObject(failure(2, `${name} is not https`));
+    }
   });
 });
 

@@ -11,13 +11,6 @@ import { VECTORS } from '../../support/vectors.ts';
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
 const [D1, D2, D3] = DAYS;
 
-/** Cells of columns on three days, which become another type from day to day. */
-const CHANGING = [
-  { a: '5', b: '1', c: '2026-01-01', d: 'TRUE', e: '7', f: 'null', g: '' },
-  { a: '1.5', b: 'null', c: '2026-01-01 10:00:00.000', d: 'yes', e: '["x"]', f: '3', g: '2026.1.2 3:04' },
-  { a: '7', b: 'x', c: 'y', d: 'FALSE', e: 'null', f: 'text', g: '1' },
-];
-
 describe.each(TARGET_NAMES)('the columns of %s', (name) => {
   let place: Place;
   beforeEach(() => {
@@ -26,16 +19,6 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
   afterEach(() => place.close());
 
   const cells = (columns = '*') => place.read(`SELECT ${columns} FROM events ORDER BY event_date, _key`);
-
-  it('hold the same values whether days come together or alone', async () => {
-    const days = () => DAYS.map((day, i) => place.of(day, [{ id: day, ...CHANGING[i] }]));
-    await place.load([days()]);
-    const together = await cells('_key, a, b, c, d, e, f, g, _rescued');
-    place.close();
-    place = new Place(name);
-    await place.load(days().map((day) => [day]));
-    expect(await cells('_key, a, b, c, d, e, f, g, _rescued')).toEqual(together);
-  });
 
   describe.each(['together', 'alone'])('whose days come %s', (way) => {
     const load = (days: readonly CheckedDay[], settings?: PlaceSettings) =>
@@ -74,23 +57,6 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       const types = { n: 'long', x: null, m: null, k: 'long' };
       const stored = await storedColumns(Object.keys(types));
       expect(Object.fromEntries(stored?.map(({ source, type }) => [source, type]) ?? [])).toEqual(types);
-    });
-
-    it('are recorded with the day of each change', async () => {
-      const days = [
-        { n: '', b: '1' },
-        { n: '5', b: 'x' },
-        { n: 'y', b: '2' },
-      ];
-      await load(days.map((row, i) => place.of(DAYS[i], [{ id: 'a', ...row }])));
-      const { changes = [] } = (await place.state())?.events ?? {};
-      const ofCustom = changes.filter(({ sourceName }) => ['n', 'b'].includes(sourceName));
-      expect(ofCustom.map(({ sourceName, change, toType, day }) => [day, sourceName, change, toType])).toEqual([
-        [D1, 'b', 'added', 'long'],
-        [D2, 'b', 'widened', 'string'],
-        [D2, 'n', 'added', 'long'],
-        [D3, 'n', 'widened', 'string'],
-      ]);
     });
   });
 
@@ -248,15 +214,15 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
   });
 
   it('are recorded with the day of the cell that changed them, though an earlier cell has its shape', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', n: '5' }]), place.of(D2, [{ id: 'b', n: 'x', b: 'FALSE' }])]]);
+    await place.load([[place.of(D1, [{ id: 'a', n: '5', b: '' }]), place.of(D2, [{ id: 'b', n: 'x', b: 'FALSE' }])]]);
     await place.load([
       [place.of(D2, [{ id: 'b', n: 'y', b: 'true' }]), place.of(D3, [{ id: 'c', n: 'y', b: 'gold' }])],
     ]);
     const changes = (await place.state())?.events.changes.filter(({ sourceName }) => ['n', 'b'].includes(sourceName));
     expect(changes).toMatchObject([
       { sourceName: 'n', change: 'added', toType: 'long', day: D1 },
-      { sourceName: 'n', change: 'widened', toType: 'string', day: D2 },
       { sourceName: 'b', change: 'added', toType: 'boolean', day: D2 },
+      { sourceName: 'n', change: 'widened', toType: 'string', day: D2 },
       { sourceName: 'b', change: 'widened', toType: 'string', day: D3, shape: 'aaaa' },
     ]);
   });
