@@ -336,36 +336,24 @@ describe('a proof', () => {
       }
       return ledger;
     }
+    /** The exit code of the proof, and each place, with what is still to do there. */
     const provedPlaces = async () => {
       const proof = await prove(['a']);
-      const { places } = proof.summary;
-      return [
-        exitOfProof(proof),
-        places.map(({ place, unfinished, left_out_since }) => [place, unfinished, left_out_since !== null]),
-      ];
+      const texts = proof.summary.places.map(({ place, unfinished, left_out_since }) =>
+        [place, unfinished && 'not finished', left_out_since !== null && 'left out'].filter(Boolean).join(': '),
+      );
+      return [exitOfProof(proof), ...texts];
     };
 
     it.each([false, true])(
       'names one that the last run did not come to, and ends with 3 (requests: %s)',
       async (requests) => {
         await purgeOver([X, Y], [X, Y], requests);
-        expect(await provedPlaces()).toEqual([
-          requests ? 3 : 0,
-          [
-            [X, false, false],
-            [Y, false, false],
-          ],
-        ]);
+        expect(await provedPlaces()).toEqual([requests ? 3 : 0, X, Y]);
         await purgeOver([X, Y], [X], requests);
         // A request alone has no places, and changes nothing about them.
         await request({ a: 'done' });
-        expect(await provedPlaces()).toEqual([
-          3,
-          [
-            [X, false, false],
-            [Y, true, false],
-          ],
-        ]);
+        expect(await provedPlaces()).toEqual([3, X, `${Y}: not finished`]);
         const proof = await prove(['a']);
         const text = proofLines(proof, false).join('\n');
         expect(text).toContain(
@@ -376,38 +364,20 @@ describe('a proof', () => {
         expect(page).toMatch(/parquet \/y: 0 rows .* not finished/);
         expect(page).toMatch(/; not purged since 2026-/);
         await purgeOver([Y, X], [Y, X]);
-        expect(await provedPlaces()).toEqual([
-          0,
-          [
-            [X, false, false],
-            [Y, false, false],
-          ],
-        ]);
+        expect(await provedPlaces()).toEqual([0, X, Y]);
       },
     );
 
     it('names one that later runs left out, until one of them purges it', async () => {
       await purgeOver([X, Y], [X]);
       await purgeOver([X], [X]);
-      expect(await provedPlaces()).toEqual([
-        0,
-        [
-          [X, false, false],
-          [Y, false, true],
-        ],
-      ]);
+      expect(await provedPlaces()).toEqual([0, X, `${Y}: left out`]);
       const proof = await prove(['a']);
       const sentence = /parquet \/y: .* The erasure of \S+Z named it, later ones did not\. It was not purged since/;
       expect(proofLines(proof, false).join('\n')).toMatch(sentence);
       expect(proofPage(proof, { now: 0, isList: false })).toMatch(sentence);
       await purgeOver([Y], [Y]);
-      expect(await provedPlaces()).toEqual([
-        0,
-        [
-          [X, false, false],
-          [Y, false, false],
-        ],
-      ]);
+      expect(await provedPlaces()).toEqual([0, X, Y]);
     });
 
     it('names none of a run that was refused before it purged anything, or that showed a person', async () => {
@@ -416,7 +386,7 @@ describe('a proof', () => {
       const ledger = await purgeOver([X, Y], []);
       const id = ledger.keys.idKey.hashOf('a');
       await ledger.write({ kind: 'access', id, places: [X, Y], ways: ['the profiles of the service'], rows: 0 });
-      expect(await provedPlaces()).toEqual([0, [[X, false, false]]]);
+      expect(await provedPlaces()).toEqual([0, X]);
     });
   });
 

@@ -99,24 +99,6 @@ describe('people in a place', () => {
     }
   });
 
-  it('leave with everybody else on the suppression list, who are counted by themselves', async () => {
-    await load([
-      { id: 'e1', df_unified_id: 'u1', member: 'a' },
-      { id: 'e2', df_unified_id: 'u2', member: 'b' },
-      { id: 'e3', df_unified_id: 'u3', member: 'c' },
-    ]);
-    const key = new HashKey(new Secret('a suppression key of 32 characters'));
-    const suppressedPeople = { key, hmacs: ['u1', 'u2', 'u9'].map((text) => key.hashOf(text)) };
-    const query = { byColumn: 'member', ids: ['a'], suppressedPeople };
-    expect(await look(query)).toMatchObject({
-      personCount: 1,
-      rowCount: 1,
-      peopleWithOtherIds: new Set(),
-      suppressedOthers: { personCount: 1, rowCount: 1 },
-    });
-    expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
-  });
-
   it('are found by a name in another Unicode form, and by both columns of one name', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', 고객: 'a' }]);
     expect((await find('고객'.normalize('NFD'), 'a')).people).toEqual(['u1']);

@@ -457,6 +457,8 @@ describe('the table user_profiles', () => {
     expect([done.exit, done.places.map(({ rows_removed }) => rows_removed)], done.said).toEqual([0, [2, 2, 2]]);
     expect(holding('A-a')).toEqual([]);
     for (const place of PLACES) expect((await runAt('verify', place)).code, place).toBe(0);
+    const again = await load([row('a'), row('b')]);
+    expect(again.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([1, 1, 1]);
   });
 
   it('tells whose an ID is that the service no longer has, unless the person has another one by now', async () => {

@@ -22,7 +22,6 @@ type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionA
 
 interface Sending {
   readonly limits?: Partial<RequestLimits>;
-  readonly stop?: AbortController;
   readonly ledger?: Ledger;
 }
 
@@ -33,7 +32,7 @@ function listOf(ids: readonly string[]): IdList {
 }
 
 async function send(ids: readonly string[], answer: Answering, more: Sending = {}) {
-  const { limits = {}, stop = new AbortController() } = more;
+  const { limits = {} } = more;
   const clock = new LeapingClock();
   const { events, logger } = recorder();
   const seen: string[] = [];
@@ -53,7 +52,7 @@ async function send(ids: readonly string[], answer: Answering, more: Sending = {
     clock,
     random: () => 1,
     logger,
-    signal: stop.signal,
+    signal: new AbortController().signal,
     limits: { requestsPerMinute: 60_000, maxConcurrentRequests: 4, ...limits },
     onDecided: (id, decision) => void decisions.set(id, decision),
   });
@@ -108,20 +107,6 @@ describe('the requests of a run', () => {
   it.each(['wait', 'stop'] as const)('count the code of an answer that ends them: %s', async (kind) => {
     const { counts } = await send(['a', 'b'], () => answerOf(kind));
     expect(counts.undecided_codes).toEqual({ [kind]: 1 });
-  });
-
-  it('stop with the run, and leave the other IDs undecided', async () => {
-    const stop = new AbortController();
-    const { decisions, seen } = await send(
-      ['a', 'b', 'c'],
-      (id) => {
-        if (id === 'b') stop.abort(new Error('stop'));
-        return answerOf('done');
-      },
-      { stop, limits: { maxConcurrentRequests: 1 } },
-    );
-    expect(decisions).toEqual({ a: 'done', b: 'done' });
-    expect(seen).toEqual(['a', 'b']);
   });
 });
 

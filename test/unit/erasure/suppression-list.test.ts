@@ -7,7 +7,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import { expectMode } from '../../support/modes.ts';
 import { newFolder } from '../../support/new-folder.ts';
-import { systemError, withCall } from '../../support/system-calls.ts';
+import { withCall } from '../../support/system-calls.ts';
 
 let folder: string;
 let file: string;
@@ -72,13 +72,6 @@ describe('a suppression list', () => {
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
     await add('d');
     expect(['c', 'd'].map((id) => drops(load(), id))).toEqual([true, true]);
-  });
-
-  it('is found out by a plan if nobody could be put on it', async () => {
-    await add('kim');
-    const readOnly = () => Promise.reject(systemError('EACCES'));
-    const plan = withCall(fs.promises, 'open', readOnly, () => listOf().requireWritable());
-    await expect(plan).rejects.toThrow(`The suppression list ${file} cannot be written (EACCES)`);
   });
 
   it('is refused under another key, if it is not there, or if it is another file', async () => {
