@@ -1,13 +1,6 @@
 import type { Clock } from './clock.ts';
 import type { Random } from './runtime.ts';
 
-export interface RetryPolicy {
-  /** The pauses between attempts (ms): one attempt more than there are pauses. */
-  readonly pauses: Iterable<number>;
-  readonly clock: Clock;
-  readonly signal?: AbortSignal | undefined;
-}
-
 export interface Attempt {
   /** From 1. */
   readonly number: number;
@@ -15,9 +8,12 @@ export interface Attempt {
   readonly pause: number | undefined;
 }
 
-/** Attempts `work` until it gives a value, else undefined. Throws what `work` throws, and the signal's reason. */
+/**
+ * Attempts `work` until it gives a value, else undefined. Between two attempts is one of the pauses (ms). Throws what
+ * `work` throws, and the signal's reason.
+ */
 export async function retry<T>(
-  { pauses, clock, signal }: RetryPolicy,
+  { pauses, clock, signal }: { pauses: Iterable<number>; clock: Clock; signal?: AbortSignal | undefined },
   work: (attempt: Attempt) => T | undefined | Promise<T | undefined>,
 ): Promise<T | undefined> {
   const iterator = pauses[Symbol.iterator]();

@@ -120,39 +120,28 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
   return verifyPlace(inputsOf('verify', options, STATEFUL_TARGETS).place);
 }
 
-/** What an option has to be: JavaScript gives anything. */
-interface OptionForm {
-  readonly form: string;
-  isForm(value: unknown): boolean;
-}
+/** What an option has to be, in words and as a test: JavaScript gives anything. */
+type OptionForm = readonly [words: string, test: (value: unknown) => boolean];
+type OptionForms = Readonly<Record<string, OptionForm>>;
 
-const TEXT: OptionForm = {
-  form: 'a text that is not empty',
-  isForm: (value) => typeof value === 'string' && value !== '',
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+const DAY_FORM: OptionForm = ['a day of the calendar as yyyy-MM-dd', (value) => isText(value) && isDay(value)];
+const PLACE_FORMS: OptionForms = {
+  target: ['a text that is not empty', isText],
+  place: ['a path, or an address without a key in it', (value) => isText(value) && !hasCredentials(value)],
+  config: ['an object', isObject],
+  signal: ['an AbortSignal', (value) => value instanceof AbortSignal],
+  log: ['a function', (value) => typeof value === 'function'],
 };
-const DAY: OptionForm = {
-  form: 'a day of the calendar as yyyy-MM-dd',
-  isForm: (value) => typeof value === 'string' && isDay(value),
-};
-const PLACE_FORMS: Readonly<Record<string, OptionForm>> = {
-  target: TEXT,
-  place: {
-    form: 'a path, or an address without a key in it',
-    isForm: (value) => TEXT.isForm(value) && !hasCredentials(value),
-  },
-  config: { form: 'an object', isForm: isObject },
-  signal: { form: 'an AbortSignal', isForm: (value) => value instanceof AbortSignal },
-  log: { form: 'a function', isForm: (value) => typeof value === 'function' },
-};
-const PLAN_FORMS: Readonly<Record<string, OptionForm>> = {
+const PLAN_FORMS: OptionForms = {
   ...PLACE_FORMS,
-  from: DAY,
-  to: DAY,
-  fullRefresh: { form: 'true or false', isForm: (value) => typeof value === 'boolean' },
+  from: DAY_FORM,
+  to: DAY_FORM,
+  fullRefresh: ['true or false', (value) => typeof value === 'boolean'],
 };
-const SYNC_FORMS: Readonly<Record<string, OptionForm>> = {
+const SYNC_FORMS: OptionForms = {
   ...PLAN_FORMS,
-  maxWaitMs: { form: 'milliseconds', isForm: (value) => typeof value === 'number' && value >= 0 },
+  maxWaitMs: ['milliseconds', (value) => typeof value === 'number' && value >= 0],
 };
 
 /** The place and the configuration that the options of a call give, and what the call runs in. */
@@ -166,8 +155,8 @@ function inputsOf<T extends Target>(
   requireObject(options?.config);
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(forms, name)) throw unknownNameError('option', name, Object.keys(forms));
-    const { form, isForm } = forms[name];
-    if (value !== undefined && !isForm(value)) throw configError(`${name} is not usable: wanted ${form}.`);
+    const [words, test] = forms[name];
+    if (value !== undefined && !test(value)) throw configError(`${name} is not usable: wanted ${words}.`);
   }
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };

@@ -4,9 +4,9 @@ import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { settingOf } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, narrowestType, widenedType } from '../cells/types/column-types.ts';
 import { NULL_TEXT } from '../cells/types/forms.ts';
-import { type Zone, zoneOf } from '../cells/types/zone.ts';
+import { zoneOf } from '../cells/types/zone.ts';
 import type { SchemaMode } from '../config/source.ts';
-import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
+import { type StoredColumn, type Table, typedColumns } from './tables.ts';
 
 /** The settings that decide, beside the data, the columns of a table. */
 export interface ColumnSettings {
@@ -58,10 +58,15 @@ export function typeAfterDay(
   // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
   const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
-  if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
+  const canHoldStored = (type: ColumnType) => storedType === null || canWiden(storedType, type, storedForms, zone);
+  if (configuredType !== undefined && !canHoldStored(configuredType)) {
+    throw configError(
+      `column ${source} is stored as ${storedType}, and its values may not fit into ${configuredType}, which the ` +
+        'settings name: keep its type, or load a column of your own into another place.',
+    );
+  }
   const isOfService = group !== 'custom' && group !== 'custom_item';
   const isFrozen = schemaMode === 'freeze';
-  const canHoldStored = (type: ColumnType) => storedType === null || canWiden(storedType, type, storedForms, zone);
   const usableDeclaredType =
     isOfService && declaredType !== undefined && canHoldStored(declaredType) ? declaredType : undefined;
   const keptType = isOfService || isFrozen ? storedType : null;
@@ -76,15 +81,4 @@ export function typeAfterDay(
   const forms = storedForms | newForms;
   const inferredType = storedType ? widenedType(storedType, forms, zone) : (narrowestType(forms, zone) ?? null);
   return { type: fixedType ?? inferredType, isInferred };
-}
-
-function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, zone: Zone | undefined): void {
-  const { source, type, forms } = column;
-  if (type === null || canWiden(type, configuredType, forms, zone)) return;
-  const isInitialType = EVENTS.initialColumns.some((initial) => initial.source === source && initial.type === type);
-  const advice = isInitialType ? 'which is the same in every place' : 'or load into another place';
-  throw configError(
-    `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which the settings name: ` +
-      `keep its type, ${advice}.`,
-  );
 }

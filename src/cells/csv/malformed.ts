@@ -1,15 +1,6 @@
 import { UserError } from '../../base/errors.ts';
 import { capitalized } from '../../base/text.ts';
 
-interface MalformedDetails {
-  /** Number of the row, not of the line: the header is row 1. */
-  readonly row: number;
-  /** Offset in the body, in which U+FFFD counts for bytes that are no UTF-8. */
-  readonly byte: number;
-  readonly expected: string;
-  readonly found: string;
-}
-
 /** What the sentence says of the row: `Row 3 … has too few cells`. */
 const PREDICATES = {
   short_row: 'has too few cells',
@@ -37,7 +28,11 @@ export class MalformedCsv extends UserError {
   /** What is wrong and where: `row 3 (byte 40) is blank: expected 2 cells, found a blank line`. */
   readonly clause: string;
 
-  constructor(reason: MalformedReason, { row, byte, expected, found }: MalformedDetails) {
+  /**
+   * `row`: the number of the row, not of the line; the header is row 1. `byte`: the offset in the body, in which U+FFFD
+   * counts for bytes that are no UTF-8.
+   */
+  constructor(reason: MalformedReason, row: number, byte: number, expected: string, found: string) {
     const clause = `row ${row} (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
     const message = `${capitalized(clause)}; nothing of the export was used, try again later.`;
     super('transient', message, { where: { row, byte }, detail: `malformed csv: ${reason}` });

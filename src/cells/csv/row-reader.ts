@@ -177,6 +177,6 @@ export class RowReader {
 
   /** An error at byte `index`. `row`: the number of its row; by default of the one behind the current row. */
   #error(reason: MalformedReason, index: number, expected: string, found: string, row = this.rowNumber + 1) {
-    return new MalformedCsv(reason, { row, byte: this.#buffer.offsetOf(index), expected, found });
+    return new MalformedCsv(reason, row, this.#buffer.offsetOf(index), expected, found);
   }
 }
