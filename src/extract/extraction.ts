@@ -15,7 +15,7 @@ import { removeFiles } from './spool.ts';
 import { logNotes, type RunPlan } from './which-days.ts';
 
 /** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
-const BATCH_LIMITS = { days: Number.POSITIVE_INFINITY, rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
+const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 
 /** Days that are committed together, in order: one day, if those of the run may share rows with their neighbours. */
@@ -69,7 +69,7 @@ export class Extraction {
 
   /** As `batches`, one day at a time. */
   async *checkedDays(): AsyncIterable<CheckedDay> {
-    for await (const { checkedDays } of this.batches({ ...BATCH_LIMITS, days: 1 })) yield* checkedDays;
+    for await (const { checkedDays } of this.batches({ ...BATCH_LIMITS, rows: 0 })) yield* checkedDays;
   }
 }
 
@@ -111,6 +111,6 @@ async function* inBatches(
 /** A day that may share rows is a batch of its own. All days of a run may, or none: the end day is proved before. */
 function isFull(batch: readonly CheckedDay[], limits: BatchLimits): boolean {
   const total = (of: 'rows' | 'bytes') => batch.reduce((sum, { receipt }) => sum + receipt[of], 0);
-  const maxDays = batch.some(({ receipt }) => mayShareRows(receipt)) ? 1 : limits.days;
-  return batch.length >= maxDays || total('rows') >= limits.rows || total('bytes') >= limits.bytes;
+  const mayShare = batch.some(({ receipt }) => mayShareRows(receipt));
+  return mayShare || total('rows') >= limits.rows || total('bytes') >= limits.bytes;
 }

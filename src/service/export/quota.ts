@@ -4,14 +4,7 @@ import pLimit from 'p-limit';
 import { transientError } from '../../base/errors.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
-import {
-  afterAnswer,
-  afterSending,
-  nextAllowedAt,
-  type QuotaAnswer,
-  type QuotaState,
-  UNKNOWN_QUOTA,
-} from './quota-rules.ts';
+import { afterAnswer, type QuotaAnswer, type QuotaState, UNKNOWN_QUOTA } from './quota-rules.ts';
 
 export interface ExportQuotaOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly maxConcurrentExports: number;
@@ -42,12 +35,8 @@ export class ExportQuota {
    * than allowed.
    */
   run<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> {
-    const { clock } = this.#options;
     return this.#slots(async () => {
-      await this.#queue(async () => {
-        await this.#waitUntilAllowed(signal);
-        this.#state = afterSending(this.#state, clock.now());
-      });
+      await this.#queue(() => this.#waitUntilAllowed(signal));
       return send();
     });
   }
@@ -63,10 +52,9 @@ export class ExportQuota {
     try {
       for (;;) {
         signal.throwIfAborted();
-        const now = clock.now();
-        const until = nextAllowedAt(this.#state, now);
-        if (until === undefined) return;
-        const waitMs = until - now;
+        const { blockedUntil: until } = this.#state;
+        const waitMs = until - clock.now();
+        if (waitMs <= 0) return;
         const at = new Date(until).toISOString();
         if (waitMs > maxWaitMs) throw waitTooLongError(at, waitMs, maxWaitMs);
         if (waitMs >= SHOWN_WAIT_MS && until !== shownUntil) {
