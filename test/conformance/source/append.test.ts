@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
-import { refusal } from '../../support/service/faults.ts';
 import type { ScenarioPatch } from '../../support/service/test-service.ts';
 
 const HOUR = 3_600_000;
@@ -69,24 +68,6 @@ describe('append', () => {
     const end = String(next.states('events').at(-1)?.from_date);
     const ids = records.map((data) => String(data.df_event_detail_log_id)).sort();
     expect(ids).toEqual(truth(addDays(end, -1)));
-  });
-
-  it('sends each row once if the first days of a first sync are answered without data', async () => {
-    // The first five days and the last ten are answered without data.
-    const isSilent = (day: string) => day < '2025-12-06' || day > '2026-01-10';
-    fixture = await SourceFixture.start({
-      days: { history_days: 60 },
-      fault: ({ from }) => (isSilent(from) ? refusal(204) : undefined),
-    });
-    const catalog = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
-    const config = { start_date: '2025-12-01', history_days: 60, to_date_inclusive: 'true' };
-    const first = await fixture.read(catalog, undefined, config);
-    const second = await fixture.read(catalog, first.lastStates(), config);
-    const records = [...first.records('events'), ...second.records('events')];
-    const ids = records.map((data) => String(data.df_event_detail_log_id));
-    expect(first.errors()[0]).toMatchObject({ message: expect.stringContaining('2025-12-01') });
-    expect(second.code).toBe(0);
-    expect(new Set(ids).size).toBe(ids.length);
   });
 
   it('is refused with other filters than before', async () => {

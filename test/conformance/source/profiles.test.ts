@@ -95,18 +95,6 @@ describe('the stream user_profiles', () => {
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
-  it('is refused where the catalog has no column that every profile fills', async () => {
-    const config = await start();
-    const { streams } = (await run('discover', config)).catalog();
-    const [profiles] = streams.filter(({ name }) => name === 'user_profiles');
-    const properties = { df_gender: profiles.json_schema.properties.df_gender };
-    const stream = { ...profiles, json_schema: { type: 'object', properties } };
-    const output = await run('read', config, configured([stream], { primary_key: [] }));
-    expect(output.errors()[0].message).toContain('user_profiles has no column that every row fills');
-    expect(output.records('user_profiles')).toEqual([]);
-    expect(output.statuses('user_profiles')).toEqual(['STARTED', 'INCOMPLETE']);
-  });
-
   it('is counted and named beside the streams of events that failed, too', async () => {
     const config = await start(REFUSED);
     const { streams } = (await run('discover', config)).catalog();

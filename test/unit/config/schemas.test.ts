@@ -49,16 +49,4 @@ describe('the schema of a configuration', () => {
     expect(schemaOf(name).required).toEqual(['base_url', 'service_id', token]);
     expect(() => parse({ ...service, [token]: 't' }, none)).not.toThrow();
   });
-
-  it.each(['source', 'destination', 'local', 'erasure'])('says the type of each field to TypeScript: %s', (name) => {
-    const { properties } = schemaOf(name);
-    for (const [key, { type, default: fallback, ...property }] of Object.entries<Record<string, unknown>>(properties)) {
-      // A list of objects, whose type is declared.
-      if (key === 'places') continue;
-      if (type === 'array') expect(fallback, key).toEqual([]);
-      else if (fallback === undefined) expect(type, key).toBe('string');
-      else expect(type === 'integer' ? 'number' : type, key).toBe(typeof fallback);
-      if (property.airbyte_secret === true) expect([type, fallback], key).toEqual(['string', undefined]);
-    }
-  });
 });

@@ -72,14 +72,6 @@ describe('a small file that a user has named', () => {
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 
-  it('is no folder, no address and no database', async () => {
-    await expect(writeNamedFile(dir, 'new', 'the page', 'page')).rejects.toThrow(/The page .*EISDIR/);
-    await expect(writeNamedFile('s3://bucket/x', 'new', 'the page', 'page')).rejects.toThrow(/is an address/);
-    writeFileSync(path, `${'\0'.repeat(8)}DUCK rest`);
-    await expect(writeNamedFile(path, 'new', 'the page', 'page')).rejects.toThrow(/is not a page of this program/);
-    await expect(writeNamedFile(path, 'new', 'the file', 'configuration')).rejects.toThrow(/is not a configuration/);
-  });
-
   it('keeps the old text where the disk has no room for the new one', async () => {
     writeFileSync(path, OLD_PAGE);
     const full = () => {

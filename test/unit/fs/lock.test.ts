@@ -4,7 +4,7 @@ import fs, { chownSync, readdirSync, readFileSync, rmSync, statSync, utimesSync,
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { acquireLock, type LockOptions, ownerState, withLockFile } from '../../../src/fs/lock.ts';
+import { acquireLock, type LockOptions, ownerState } from '../../../src/fs/lock.ts';
 import { THIS_PROCESS } from '../../../src/fs/process-identity.ts';
 import { ManualClock } from '../../support/clock.ts';
 import { expectMode } from '../../support/modes.ts';
@@ -63,20 +63,6 @@ describe('a lock', () => {
     await expect(take({ waitMs: 600_000, signal: controller.signal })).rejects.toThrow('stopped');
     setTimeout(() => lock.release(), 30);
     (await take({ waitMs: 60_000 })).release();
-  });
-
-  it('is held by one at a time among many, also after a dead owner', async () => {
-    const state = { inside: 0, most: 0, done: 0 };
-    const work = async () => {
-      state.most = Math.max(state.most, ++state.inside);
-      await new Promise((resolve) => setImmediate(resolve));
-      state.inside--;
-      state.done++;
-    };
-    writeFileSync(path, DEAD);
-    await Promise.all(Array.from({ length: 20 }, () => withLockFile(path, { ...options, waitMs: 60_000 }, work)));
-    expect(state).toEqual({ inside: 0, most: 1, done: 20 });
-    expect(names()).toEqual([]);
   });
 
   it('stays alive by a heartbeat until it is released', async () => {

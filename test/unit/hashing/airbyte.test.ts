@@ -49,15 +49,4 @@ describe('the Airbyte source', () => {
     ]);
     expect(changed.text).not.toContain('marked@example.com');
   });
-
-  it('warns once of a misspelt name and of a shortened first run, as sync does', async () => {
-    fixture.sim.setScenario({ days: { history_days: 3 } });
-    const catalog = await fixture.catalog();
-    const output = await fixture.read(catalog, undefined, { columns_drop: ['fox'], start_date: '2026-01-15' });
-    expect(output.code).toBe(0);
-    expect(output.logs('columns.unseen')).toEqual([expect.stringMatching(/no export of this run had: fox/)]);
-    expect(output.logs('plan.shortened')).toEqual([
-      expect.stringMatching(/no longer exports 2026-01-15 to 2026-01-16/),
-    ]);
-  });
 });

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
-import { csvOf } from '../../support/targets/csv.ts';
 import { query } from '../../support/targets/query.ts';
 
 let fixture: PrivacyFixture;
@@ -77,17 +76,6 @@ describe('columns that are dropped or hashed', () => {
     const lists = { ...LISTS, columns_drop: ['phone', 'Phone'], end_date: '2026-01-16' };
     const { said } = await fixture.sync(lists);
     expect(said.split('\n').filter((line) => line.includes('no export of this run had: Phone'))).toHaveLength(1);
-  });
-
-  it('hash the event name under either of its names', async () => {
-    const rows = PEOPLE.map((row) => ({ ...row, df_event_name: 'marked_event' }));
-    fixture.serve(csvOf(rows).replace('df_event_name', 'event_name'));
-    const done = await fixture.sync({ ...LISTS, columns_hash: [...LISTS.columns_hash, 'df_event_name'] });
-    expect(done.code, done.said).toBe(0);
-    expect(fixture.holding('marked')).toEqual([]);
-    expect(await query(fixture.at('events.duckdb'), 'SELECT DISTINCT df_event_name AS n FROM events')).toEqual([
-      { n: hmac('marked_event') },
-    ]);
   });
 });
 

@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  COLUMN_TYPES,
-  type ColumnType,
-  codecOf,
-  fits,
-  narrowestType,
-  TYPES,
-} from '../../../src/cells/types/column-types.ts';
+import { type ColumnType, codecOf, fits, narrowestType, TYPES } from '../../../src/cells/types/column-types.ts';
 import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames } from '../../support/forms.ts';
@@ -42,13 +35,4 @@ describe.each([
     });
     expect(wrong.slice(0, 10)).toEqual([]);
   });
-});
-
-it('widening is the same after one widening or several', () => {
-  const further = COLUMN_TYPES.flatMap((from) =>
-    TYPES[from].widerTypes.flatMap((to) =>
-      TYPES[to].widerTypes.filter((last) => !widensTo(from, last)).map((last) => [from, to, last]),
-    ),
-  );
-  expect(further).toEqual([]);
 });
