@@ -60,7 +60,9 @@ export function dayCalendar(days: readonly ReportedDay[]): Html {
 }
 
 function monthTable(month: string, days: readonly ReportedDay[]): Html {
-  const cells: Html[] = Array.from({ length: weekdayOf(days[0].day) }, () => html`<td></td>`);
+  // 0 for Monday.
+  const firstWeekday = (new Date(startOf(days[0].day)).getUTCDay() + 6) % 7;
+  const cells: Html[] = Array.from({ length: firstWeekday }, () => html`<td></td>`);
   for (const day of days) cells.push(dayCell(day));
   const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, i) => cells.slice(i * 7, i * 7 + 7));
   const headCells = WEEKDAYS.map((name) => html`<th scope="col">${name}</th>`);
@@ -77,6 +79,3 @@ function dayCell({ day, state, rows, daysLeft }: ReportedDay): Html {
   return html`<td class="${state}" title="${day}: ${description}"
     ><time datetime="${day}">${Number(day.slice(8))}</time>${daysLeftText}<span class="hidden">: ${description}</span></td>`;
 }
-
-/** Number of a day in its week, 0 for Monday. */
-const weekdayOf = (day: Day): number => (new Date(startOf(day)).getUTCDay() + 6) % 7;

@@ -71,7 +71,7 @@ function runSection({ runs }: PlaceReport): Html {
     'Runs',
     {
       'began (UTC)': ({ began }) => formatTime(began),
-      outcome: runOutcome,
+      outcome: ({ exitCode, cause }) => (exitCode === 0 ? 'done' : [`exit ${exitCode}`, cause ?? []].flat().join(': ')),
       rows: ({ rows }) => rows,
       days: (run) => run.days,
       exports: (run) => run.exports,
@@ -82,11 +82,6 @@ function runSection({ runs }: PlaceReport): Html {
   );
   return html`<section><h2>Runs</h2>
 <p>${outcomeText}; ${formatCount(exports, 'export')} spent.</p>${runTable}</section>`;
-}
-
-function runOutcome({ exitCode, cause }: RunRecord): string {
-  if (exitCode === 0) return 'done';
-  return `exit ${exitCode}${cause === null ? '' : `: ${cause}`}`;
 }
 
 function columnSection({ columns, rows }: PlaceReport): Html {

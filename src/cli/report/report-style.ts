@@ -1,6 +1,7 @@
 import { DAY_STATES } from './day-calendar.ts';
 import { Html } from './html.ts';
 
+/** One for each event that a report counts by itself, and one for all others. */
 const SERIES_RULES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
   .map((n) => `.series-${n} { fill: var(--series-${n}); background: var(--series-${n}); }`)
   .join('\n');
@@ -40,12 +41,8 @@ table.month th, table.month td { width: 2.3rem; height: 2.1rem; text-align: cent
 table.month td time { font-size: .85rem; } table.month td b { display: block; font-size: .65rem; line-height: 1; }
 ${DAY_STATE_RULES}
 table.month td[class] { border: 2px solid var(--page); border-radius: .35rem; }
-.scroll { overflow-x: auto; max-width: 100%; /* a shadow on the side where more columns are */
-  background: linear-gradient(to right, var(--page) 40%, transparent) left / 2.5rem 100% no-repeat local,
-    linear-gradient(to left, var(--page) 40%, transparent) right / 2.5rem 100% no-repeat local,
-    linear-gradient(to right, var(--quiet), transparent) left / .6rem 100% no-repeat scroll,
-    linear-gradient(to left, var(--quiet), transparent) right / .6rem 100% no-repeat scroll; }
- .scroll:focus-visible { outline: 2px solid var(--series-1); }
+.scroll { overflow-x: auto; max-width: 100%; }
+.scroll:focus-visible { outline: 2px solid var(--series-1); }
 table.list { width: 100%; font-size: .9rem; } table.list th { text-align: left; color: var(--quiet); font-weight: 600; }
 table.list th, table.list td { padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 table.list .text { min-width: 6rem; max-width: 24rem; overflow-wrap: break-word; }
