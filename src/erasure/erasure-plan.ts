@@ -31,29 +31,13 @@ export interface ErasureOptions {
 }
 
 /** Everything that is known before anything is sent or removed. */
-export interface ErasurePlan {
-  readonly ledger: Ledger;
-  readonly list: IdList;
-  readonly deleter: Deleter | undefined;
-  /** Undefined if no place is to be purged. */
-  readonly purgePlan: PurgePlan | undefined;
-  readonly idsToRequest: readonly ListedId[];
-  /** Whom the ledger knows as deleted. */
-  readonly idsDoneBefore: readonly ListedId[];
-  /** Tells the two apart, by what the ledger knows when it is called. */
-  isToRequest(listedId: ListedId): boolean;
-  /** How the erasure breaks a guard, as a sentence. */
-  readonly guardProblem: string | undefined;
-  /** What an officer repeats as the consent. */
-  readonly hash: string;
-  readonly warnings: readonly string[];
-}
+export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
 
 /**
  * Plans an erasure. Without a consent it changes nothing; with one it makes the folder and the key of the ledger. Throws
  * UserError for what makes the execution impossible.
  */
-export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
+export async function planErasure(options: ErasureOptions) {
   const { settings, runtime, list, consent, deleter, purgeSettings, requestsAgain } = options;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
@@ -73,12 +57,18 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   return {
     ledger,
     list,
+    /** Undefined: no request is sent. */
     deleter,
+    /** Undefined: no place is purged. */
     purgePlan,
     idsToRequest,
+    /** Those that the ledger knows as deleted. */
     idsDoneBefore,
+    /** Tells the two apart, by what the ledger knows when it is called. */
     isToRequest,
+    /** How the erasure breaks a guard, as a sentence. */
     guardProblem: requestGuardProblem(idsToRequest, ledger, settings) ?? (purgePlan && purgeGuardProblem(purgePlan)),
+    /** What an officer repeats as the consent. */
     hash: consentHash(options, purgePlan),
     warnings: [
       isListEmpty && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],

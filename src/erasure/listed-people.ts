@@ -11,7 +11,6 @@ import {
   type PeopleInPlace,
   type PeopleQuery,
   personIdOf,
-  type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
@@ -68,21 +67,7 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** The people of a list, as they were found before anything is changed. */
-export interface ListedPeople {
-  /** Asks a place for their rows. An id whose rows name nobody has no unified id, and is looked up itself. */
-  readonly query: PeopleQuery & { readonly unifiedIdsById: UnifiedIdsById };
-  /** Those that no way found. */
-  readonly missedIds: readonly ListedId[];
-  /** Number of ids with a profile at the service; null if it was not asked. */
-  readonly profiledIdCount: number | null;
-  /** The people whom rows name, and whose profile has another external id: the id changed hands. */
-  readonly peopleWithOtherIds: ReadonlySet<string>;
-  /** The ways in which they were looked for, in words. */
-  readonly usedWays: readonly string[];
-  /** What the mapping says of the ids, which the consent covers; undefined without one. */
-  readonly unifiedIdsInMapping: UnifiedIdsById | undefined;
-  readonly warnings: readonly string[];
-}
+export type ListedPeople = Awaited<ReturnType<typeof findListedPeople>>;
 
 /**
  * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `isErased`: true
@@ -92,7 +77,7 @@ export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
   isErased: (id: string) => boolean = () => false,
-): Promise<ListedPeople> {
+) {
   const { mapping, profileService, byColumn, hashKey, runtime } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
 
@@ -126,10 +111,15 @@ export async function findListedPeople(
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of placeSearch.similarIdPairs) keepNearest(similarIdById, id, similarId);
   return {
+    /** Asks a place for their rows. An id whose rows name nobody has no unified id, and is looked up itself. */
     query: { ...query, unifiedIdsById },
+    /** Those that no way found. */
     missedIds,
+    /** Number of ids with a profile at the service; null if it was not asked. */
     profiledIdCount: profiles?.unifiedIdsById.size ?? null,
-    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
+    /** The people whom rows name, and whose profile has another external id: the id changed hands. */
+    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set<string>(),
+    /** In words. */
     usedWays,
     unifiedIdsInMapping,
     warnings: [

@@ -152,7 +152,8 @@ class Sender {
     const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
-    if (!(await ledger.writeIf(() => isToRequest(listedId), { kind: 'before', id }))) return DELETED_BY_ANOTHER_RUN;
+    const isWritten = await ledger.write({ kind: 'before', id }, () => isToRequest(listedId));
+    if (!isWritten) return DELETED_BY_ANOTHER_RUN;
     let answer: DeletionAnswer;
     try {
       this.#signal.throwIfAborted();

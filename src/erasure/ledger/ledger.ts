@@ -94,17 +94,22 @@ export class Ledger {
   }
 
   /** Writes the first line of the run. */
-  begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>): Promise<void> {
+  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
-    return this.write({ kind: 'begin', base_url, service_id, requested_by, reason, ...run });
+    await this.write({ kind: 'begin', base_url, service_id, requested_by, reason, ...run });
   }
 
-  /** Resolves when the line is on disk: only then may a request go out, or a place be changed. */
-  write(content: LineContent): Promise<void> {
-    return this.writeAll([content]);
+  /**
+   * Resolves when the line is on disk: only then may a request go out, or a place be changed. Resolves to false, and
+   * writes nothing, if the line is no longer wanted once the lines of other runs are read.
+   */
+  async write(content: LineContent, isWanted = () => true): Promise<boolean> {
+    let isWritten = true;
+    await this.writeAll([content], () => (isWritten = isWanted()));
+    return isWritten;
   }
 
-  /** The same for several lines, which follow each other. */
+  /** Writes several lines, which follow each other. */
   async writeAll(contents: readonly LineContent[], isWanted = () => true): Promise<void> {
     for (const content of contents) this.history.noteConfirmation(content);
     const { ledgerDir: folder } = this.#settings;
@@ -117,13 +122,6 @@ export class Ledger {
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
-  }
-
-  /** Writes the line if it is still wanted once the lines of other runs are read. Resolves to whether it was. */
-  async writeIf(isWanted: () => boolean, content: LineContent): Promise<boolean> {
-    let isWritten = true;
-    await this.writeAll([content], () => (isWritten = isWanted()));
-    return isWritten;
   }
 
   async #writePending(folder: string): Promise<void> {
