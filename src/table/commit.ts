@@ -6,14 +6,11 @@ import { newTableState, type TableState } from './place-state.ts';
 import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 
 /** What a table holds once the rows of a batch are stored. */
-interface StoredRows {
+export interface StoredBatch {
   /** Rows that are there now: of the days of the batch, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
   /** Other days with a value in a column that widens. */
   readonly widenedDays: ReadonlySet<Day>;
-}
-
-export interface StoredBatch extends StoredRows {
   /** Number of cells put into `_rescued`, by their key there. */
   readonly rescuedCells: ReadonlyMap<string, number>;
 }
@@ -96,7 +93,11 @@ export function finishBatch(
 }
 
 /** The table after a batch whose rows are stored. `changedAt`: by `nextChangedAt`. */
-export function tableAfterBatch(batch: PlannedBatch, storedRows: StoredRows, changedAt: string): TableState {
+export function tableAfterBatch(
+  batch: PlannedBatch,
+  storedRows: Omit<StoredBatch, 'rescuedCells'>,
+  changedAt: string,
+): TableState {
   const { table, tableBefore, columns, changes, commitInfo } = batch;
   const { timezone } = tableBefore;
   // A snapshot replaces rows, receipts and cursor; its columns go on.
@@ -115,7 +116,7 @@ export function tableAfterBatch(batch: PlannedBatch, storedRows: StoredRows, cha
 function receiptsAfter(
   keptReceipts: Receipts,
   { downloads, unchangedDownloads }: PlannedBatch,
-  { widenedDays, rowsByDay }: StoredRows,
+  { widenedDays, rowsByDay }: Omit<StoredBatch, 'rescuedCells'>,
   changedAt: string,
 ): Receipts {
   const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));

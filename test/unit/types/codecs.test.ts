@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import filesState from '../../../schemas/files-state.json' with { type: 'json' };
-import sourceConfig from '../../../schemas/source-config.json' with { type: 'json' };
 import { COLUMN_TYPES, type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../../src/cells/types/zone.ts';
 import { EVENTS } from '../../../src/table/tables.ts';
@@ -27,14 +25,6 @@ describe('the codec of a type', () => {
     const row = rows.find(([types]) => types.split(' ').includes(type)) ?? [];
     const duckdb = [undefined, SEOUL].map((zone) => codecOf(type, zone).duckdbType);
     expect(row.at(-1)?.split(/,? /) ?? []).toEqual(expect.arrayContaining(duckdb));
-  });
-
-  it('is listed in the schemas of the configuration and of the state', () => {
-    const { enum: stored } = filesState.definitions.columns.items.properties.type;
-    expect(new Set(stored)).toEqual(new Set([...COLUMN_TYPES, null]));
-    const { description } = sourceConfig.properties.column_types;
-    const named: readonly string[] = description.match(/[a-z]+(\[\])?/g) ?? [];
-    expect(COLUMN_TYPES.filter((type) => !named.includes(type))).toEqual([]);
   });
 
   it('reads a datetime with a zone as an instant', () => {
