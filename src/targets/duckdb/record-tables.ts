@@ -1,5 +1,5 @@
 import { identifier, literal } from '../../base/sql.ts';
-import type { Engine, ResultRow, SqlValue } from '../../engine/session/engine.ts';
+import type { Engine } from '../../engine/session/engine.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { StoredColumn } from '../../table/tables.ts';
@@ -105,46 +105,38 @@ export async function createRecordTable(engine: Engine, { name, comment, columns
 }
 
 /** Reads all records of a table in their order. A member is null where its column is. */
-export async function readRecords<T extends object>(engine: Engine, table: RecordTable<T>): Promise<T[]> {
-  return (await readRowsWithIds(engine, table)).map(({ rowid: _rowid, ...record }) => record as T);
-}
-
-async function readRowsWithIds(engine: Engine, { name, orderBy, columns }: AnyRecordTable): Promise<ResultRow[]> {
+export async function readRecords<T>(engine: Engine, { name, orderBy, columns }: RecordTable<T>): Promise<T[]> {
   const select = Object.entries(columns).map(([column, [member, type]]) => {
     const columnSql = identifier(column);
     return `${JSON_SQL_BY_TYPE[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
   });
-  const rows = await engine.rows(`SELECT rowid, ${select.join(', ')} FROM ${name} ORDER BY ${orderBy}, rowid`);
+  const rows = await engine.rows(`SELECT ${select.join(', ')} FROM ${name} ORDER BY ${orderBy}, rowid`);
   const toNumber = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
-  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([member, value]) => [member, toNumber(value)])));
+  return rows.map((row) => {
+    return Object.fromEntries(Object.entries(row).map(([member, value]) => [member, toNumber(value)])) as T;
+  });
 }
 
-export async function addRecords<T extends object>(
-  engine: Engine,
-  table: RecordTable<T>,
-  records: readonly T[],
-): Promise<void> {
-  const rows = records.map((record) => valuesOf(table, record));
-  if (rows.length > 0) await engine.append(table.name, rows);
+export async function addRecords<T>(engine: Engine, table: RecordTable<T>, records: readonly T[]): Promise<void> {
+  await engine.run(`INSERT INTO ${table.name} SELECT unnest(record) FROM (${recordsSql(table, records)})`);
 }
 
 /** Makes these the records of a table. Those that it has already stay as they are. */
-export async function replaceRecords<T extends object>(
-  engine: Engine,
-  table: RecordTable<T>,
-  records: readonly T[],
-): Promise<void> {
-  const textOf = (record: object) => JSON.stringify(valuesOf(table, record));
-  const storedRowIds = new Map((await readRowsWithIds(engine, table)).map((row) => [textOf(row), row.rowid]));
-  const texts = new Set(records.map(textOf));
-  const removedRowIds = [...storedRowIds].flatMap(([text, rowid]) => (texts.has(text) ? [] : [rowid]));
-  if (removedRowIds.length > 0)
-    await engine.run(`DELETE FROM ${table.name} WHERE rowid IN (${removedRowIds.join(', ')})`);
-  const addedRecords = records.filter((record) => !storedRowIds.has(textOf(record)));
-  await addRecords(engine, table, addedRecords);
+export async function replaceRecords<T>(engine: Engine, table: RecordTable<T>, records: readonly T[]): Promise<void> {
+  const { name } = table;
+  const newRecords = recordsSql(table, records);
+  await engine.run(`DELETE FROM ${name} WHERE ${name} NOT IN (${newRecords})`);
+  await engine.run(
+    `INSERT INTO ${name} SELECT unnest(record) FROM (${newRecords}) WHERE record NOT IN (SELECT ${name} FROM ${name})`,
+  );
 }
 
-function valuesOf({ columns }: AnyRecordTable, record: object): SqlValue[] {
-  const fields: { readonly [member: string]: SqlValue | undefined } = { ...record };
-  return Object.values(columns).map(([member]) => fields[member] ?? null);
+/** A query of records, each as a struct of its columns. */
+function recordsSql<T>({ columns }: RecordTable<T>, records: readonly T[]): string {
+  const entries = Object.entries(columns);
+  const rows = records.map((record) =>
+    Object.fromEntries(entries.map(([column, [member]]) => [column, record[member]])),
+  );
+  const types = Object.fromEntries(entries.map(([column, [, type]]) => [column, type]));
+  return `SELECT unnest(from_json(${literal(JSON.stringify(rows))}, ${literal(JSON.stringify([types]))})) AS record`;
 }
