@@ -5,10 +5,10 @@ import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
-import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
+import { transientError, UserError } from '../../base/errors.ts';
 import { doublingPauses } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
-import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
+import { realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
 import { type Access, Engine, type EngineOptions, MAIN_DATABASE } from './engine.ts';
@@ -29,7 +29,6 @@ export async function withEngine<T>(
   options: EngineOptions,
   work: (engine: Engine) => Promise<T>,
 ): Promise<T> {
-  if (access === 'write') checkLocalPath(file);
   const engine = await openEngine(file, access, options);
   try {
     return await work(engine);
@@ -86,9 +85,6 @@ function createInstance(file: string, memoryLimit: string | undefined): Promise<
     temp_directory: spillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: 'false',
-  }).catch((cause: unknown) => {
-    if (memoryLimit === undefined || !messageOf(cause).includes('set config')) throw cause;
-    throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`, { cause });
   });
 }
 

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { DAY_MS } from '../../../base/clock.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import type { OpenPlace } from '../format.ts';
@@ -19,7 +18,6 @@ import { partitionColumnsOf, schemaString } from './schema.ts';
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
 
 const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
-const DEFAULT_RETENTION_MS = DAY_MS;
 
 /** A change of one table, and what its log holds after it. */
 export interface TableChange extends Omit<PlaceChange, 'state'> {
@@ -66,7 +64,8 @@ export function commitActions(
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
 function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
-  const retentionText = `interval ${Math.ceil(retentionMsOf(place, snapshot) / 1_000)} seconds`;
+  const retentionSeconds = Math.ceil(retentionMsOf(place) / 1_000);
+  const retention = place.purpose === 'load' && { [RETENTION_KEY]: `interval ${retentionSeconds} seconds` };
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),
@@ -75,7 +74,7 @@ function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState
     schemaString: schemaString(state, table),
     partitionColumns: partitionColumnsOf(table),
     createdTime: before?.createdTime ?? timestamp,
-    configuration: { ...before?.configuration, [RETENTION_KEY]: retentionText },
+    configuration: { ...before?.configuration, ...retention },
   };
   if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
   const isUnchanged =
@@ -83,9 +82,6 @@ function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState
   return isUnchanged ? [] : [{ metaData }];
 }
 
-/** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
-export function retentionMsOf({ purpose, options }: OpenPlace, { metaData }: Snapshot): number {
-  if (purpose === 'load') return options.retentionMs;
-  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_KEY] ?? '')?.[1];
-  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
-}
+/** The time that files which left a table stay for its readers (ms). Only a load lets it end. */
+export const retentionMsOf = ({ purpose, options }: OpenPlace): number =>
+  purpose === 'load' ? options.retentionMs : Infinity;

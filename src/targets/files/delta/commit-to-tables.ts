@@ -51,7 +51,7 @@ export async function commitToTables(
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${keptPart}. Run again.`);
     }
     tablesAfter[name] = tableAfter;
-    await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place, tableAfter.snapshot));
+    await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place));
   }
   return tablesAfter;
 }

@@ -20,7 +20,7 @@ export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): 
   const { state, snapshot } = await followTable(place, before);
   if (state === undefined) return;
   const now = place.options.clock.now();
-  const retentionMs = retentionMsOf(place, snapshot);
+  const retentionMs = retentionMsOf(place);
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
