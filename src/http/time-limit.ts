@@ -1,5 +1,6 @@
 import { abortable, onAbort } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
+import { transientError } from '../base/errors.ts';
 import { formatDuration } from '../base/quantities.ts';
 
 /** Thrown when the time for an answer, or for its next bytes, is over. */
@@ -58,5 +59,15 @@ export async function withinTime<T>(
     return await waitLimit.waitFor(work(waitLimit.signal));
   } finally {
     waitLimit.release();
+  }
+}
+
+/** As `withinTime`; throws a transient failure with the sentence that `subject` did not come within the time. */
+export async function requireWithin<T>(subject: string, ...limitedWork: Parameters<typeof withinTime<T>>): Promise<T> {
+  try {
+    return await withinTime(...limitedWork);
+  } catch (error) {
+    if (!(error instanceof TimeLimitReached)) throw error;
+    throw transientError(`${subject} did not come within ${formatDuration(error.afterMs)}.`);
   }
 }

@@ -19,7 +19,7 @@ export interface RecordColumn {
   /** True if the scan has shown that all cells of the file fit. */
   readonly allCellsFit: boolean;
   /** True if a cell with the text `null` has no value, and the file may have one. */
-  readonly omitsNull: boolean;
+  readonly omitsNullText: boolean;
 }
 
 /**
@@ -43,7 +43,7 @@ export function recordColumn(
     zone: cellZone,
     allCellsFit,
     // Behind a cell that fits a string alone the scan looks for no `null`.
-    omitsNull: (codec.forms & NULL_TEXT) === 0 && (!allCellsFit || (forms & NULL_TEXT) !== 0),
+    omitsNullText: (codec.forms & NULL_TEXT) === 0 && (!allCellsFit || (forms & NULL_TEXT) !== 0),
   };
 }
 

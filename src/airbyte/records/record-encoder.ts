@@ -113,7 +113,7 @@ export class RecordEncoder {
     const lines = this.#lines;
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
-    if (column.omitsNull && isNullText(bytes, start, end)) return;
+    if (column.omitsNullText && isNullText(bytes, start, end)) return;
     lines.append(column.label);
     if (column.allCellsFit || fits(column.codec, formsOf(bytes, start, end, column.zone, this.#time))) {
       lines.end = column.codec.writeJson(bytes, start, end, lines.bytes, lines.end);

@@ -1,5 +1,4 @@
 import { transientError, UserError } from '../../base/errors.ts';
-import { formatDuration } from '../../base/quantities.ts';
 import { nfc, sentenceOf } from '../../base/text.ts';
 import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.ts';
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
@@ -7,7 +6,7 @@ import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { type DiscoveredColumn, discoverColumns, discoveredType } from '../../extract/discover-columns.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
-import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
+import { requireWithin } from '../../http/time-limit.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../../service/export/profiles.ts';
 import { readConfig, type Verb } from '../protocol/connector.ts';
@@ -27,8 +26,8 @@ export const discover: Verb = async (context) => {
   try {
     const deps = extractDeps(config, service, context);
     const zone = zoneOf(config.timezone);
-    const columns = await columnsWithin(MAX_EVENTS_MS, 'the events', deps, (timedDeps) =>
-      discoverColumns(config, timedDeps),
+    const columns = await requireWithin('The columns of the events', MAX_EVENTS_MS, deps, (signal) =>
+      discoverColumns(config, { ...deps, signal }),
     );
     const streams = EVENT_STREAMS.map((name) => discoveredStream(name, columns, zone));
     if (config.userProfiles) {
@@ -54,8 +53,8 @@ async function discoverProfileColumns(
   const keptIds = ID_NAMES.filter((name) => !columnsDrop.includes(name));
   const idColumns = keptIds.map((source) => ({ source, type: 'string' as const }));
   try {
-    const download = await columnsWithin(MAX_PROFILES_MS, PROFILE_STREAM, deps, (timedDeps) =>
-      downloadProfiles(ALL_PROPERTIES, { ...timedDeps, openOutput: () => ({ write() {} }) }),
+    const download = await requireWithin('The export', MAX_PROFILES_MS, deps, (signal) =>
+      downloadProfiles(ALL_PROPERTIES, { ...deps, signal, openOutput: () => ({ write() {} }) }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
     const columns = download.scan.columns.map((scan) => {
@@ -69,21 +68,6 @@ async function discoverProfileColumns(
     const message = `The columns of ${PROFILE_STREAM} but for the ids are not known: ${error.message}`;
     deps.logger.warn('discover.profiles', message);
     return idColumns;
-  }
-}
-
-/** Gives `read` so long (ms) at most. Throws a transient failure once the time is over. */
-async function columnsWithin<T>(
-  ms: number,
-  subject: string,
-  deps: ExtractDeps,
-  read: (timedDeps: ExtractDeps) => Promise<T>,
-): Promise<T> {
-  try {
-    return await withinTime(ms, deps, (signal) => read({ ...deps, signal }));
-  } catch (error) {
-    if (!(error instanceof TimeLimitReached)) throw error;
-    throw transientError(`The columns of ${subject} did not come within ${formatDuration(ms)}. Try again later.`);
   }
 }
 

@@ -1,9 +1,8 @@
 import { transientError } from '../../base/errors.ts';
-import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/text.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
-import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
+import { requireWithin } from '../../http/time-limit.ts';
 import type { EventRequest, ExportService } from './export-service.ts';
 
 /** Who configures a connection waits for its schema (ms). */
@@ -17,16 +16,12 @@ export function downloadHeader(
   request: EventRequest,
   { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
 ): Promise<readonly string[]> {
-  const exporting = withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+  return requireWithin('The header', HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
     service.export(request, timedSignal, async (answer) => {
       if (answer.kind === 'data') return readHeader(answer.stream, { needsLineEnd: true });
       throw transientError(sentenceOf(answer.clause));
     }),
   );
-  return exporting.catch((error: unknown) => {
-    if (!(error instanceof TimeLimitReached)) throw error;
-    throw transientError(`No header came within ${formatDuration(HEADER_TIMEOUT_MS)}.`);
-  });
 }
 
 /**
