@@ -27,19 +27,19 @@ export function eventSection({ eventCounts }: PlaceReport): Html {
   const series = seriesOf(eventCounts, days);
   const largestTotal = Math.max(...days.map((_, i) => series.reduce((sum, { values }) => sum + values[i], 0)));
   const step = stepOf(largestTotal);
-  const steps = Math.max(1, Math.ceil(largestTotal / step));
-  const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
-  const paths = barPaths(series, days.length, step * steps).map(
+  const stepCount = Math.max(1, Math.ceil(largestTotal / step));
+  const ticks = Array.from({ length: stepCount + 1 }, (_, i) => (stepCount - i) * step);
+  const paths = barPaths(series, days.length, step * stepCount).map(
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
   );
   const legend = series.map(({ name }, i) => html`<li><span class="swatch series-${i + 1}"></span>${name}</li>`);
-  const numbers = htmlTable('Events by name', { event: ({ name }) => name, events: ({ total }) => total }, series);
+  const totalsTable = htmlTable('Events by name', { event: ({ name }) => name, events: ({ total }) => total }, series);
   return html`<section><h2>Events by name</h2>
 <figure class="chart"><p class="unit">events</p><div class="scale">${ticks.map((tick) => html`<span>${tickText(tick)}</span>`)}</div>
 <div class="plot" role="img" aria-label="Events a day by name; the totals are in the table below.">${ticks.map(() => html`<hr>`)}
 <svg viewBox="0 0 ${days.length} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
 <div class="labels">${dayLabels(days)}</div><ul class="legend">${legend}</ul></figure>
-<details><summary>Totals</summary>${numbers}</details></section>`;
+<details><summary>Totals</summary>${totalsTable}</details></section>`;
 }
 
 /** The most frequent name first, all others last. */
@@ -55,8 +55,8 @@ function seriesOf(eventCounts: PlaceReport['eventCounts'], days: readonly Day[])
 }
 
 /** One SVG path for each series; its bars stand on those of the series before it. */
-function barPaths(series: readonly Series[], slots: number, scaleTop: number): string[] {
-  const heights = new Array<number>(slots).fill(0);
+function barPaths(series: readonly Series[], dayCount: number, scaleTop: number): string[] {
+  const heights = new Array<number>(dayCount).fill(0);
   return series.map(({ values }) =>
     values
       .map((value, i) => {
@@ -71,9 +71,9 @@ function barPaths(series: readonly Series[], slots: number, scaleTop: number): s
 
 /** The step of the scale: 1, 2 or 5 times a power of ten. About `SCALE_STEPS` steps reach the largest value. */
 function stepOf(largest: number): number {
-  const least = (largest || 1) / SCALE_STEPS;
-  const power = 10 ** Math.floor(Math.log10(least));
-  return ([1, 2, 5].find((times) => times * power >= least) ?? 10) * power;
+  const minStep = (largest || 1) / SCALE_STEPS;
+  const power = 10 ** Math.floor(Math.log10(minStep));
+  return ([1, 2, 5].find((factor) => factor * power >= minStep) ?? 10) * power;
 }
 
 /** Labels for some of the days: `01-02`, or `2026-01` in a long span. */

@@ -35,7 +35,7 @@ export function htmlTable<T>(
   columns: Readonly<Record<string, (row: T) => string | number>>,
   rows: readonly T[],
 ): Html {
-  const cells = rows.map((row) => Object.values(columns).map((cell) => shownCell(cell(row))));
+  const cells = rows.map((row) => Object.values(columns).map((cell) => cellText(cell(row))));
   const headings = Object.keys(columns);
   const alignments = headings.map((_, i) => (cells.every((row) => isNumberText(row[i])) ? 'number' : 'text'));
   const headCells = headings.map((heading, i) => html`<th scope="col" class="${alignments[i]}">${heading}</th>`);
@@ -46,4 +46,4 @@ export function htmlTable<T>(
 <table class="list"><thead><tr>${headCells}</tr></thead><tbody>${bodyRows}</tbody></table></div>`;
 }
 
-const shownCell = (cell: string | number): string => (typeof cell === 'number' ? withSeparators(cell) : cell);
+const cellText = (cell: string | number): string => (typeof cell === 'number' ? withSeparators(cell) : cell);

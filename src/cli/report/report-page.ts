@@ -38,19 +38,19 @@ ${changeSection(report)}`;
 function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state.events;
   const [snapshot] = report.state.user_profiles?.receipts.values() ?? [];
-  const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
+  const countDays = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
   const includesToDate = exportState?.to_date_inclusive;
   const toDateText =
     includesToDate === undefined ? 'not proved yet' : `proved ${includesToDate ? 'inclusive' : 'exclusive'}`;
-  const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${formatMinute(asOf)} UTC`;
+  const snapshotText = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${formatMinute(asOf)} UTC`;
   const figures: Readonly<Record<string, string>> = {
     Rows: withSeparators(report.rows),
     'Newest event': report.lastEventAt === null ? 'none' : `${formatMinute(report.lastEventAt)} ${timezone ?? ''}`,
-    ...(snapshot && { 'User profiles': profileCount(snapshot.rows_stored, snapshot.requested_at) }),
+    ...(snapshot && { 'User profiles': snapshotText(snapshot.rows_stored, snapshot.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',
-    'Days loaded and over': formatCount(daysThatAre('loaded') + daysThatAre('read-again'), 'day'),
-    'Days lost': formatCount(daysThatAre('lost'), 'day'),
-    'Soon lost, not loaded': formatCount(daysThatAre('lost-soon'), 'day'),
+    'Days loaded and over': formatCount(countDays('loaded') + countDays('read-again'), 'day'),
+    'Days lost': formatCount(countDays('lost'), 'day'),
+    'Soon lost, not loaded': formatCount(countDays('lost-soon'), 'day'),
     Size: formatBytes(report.sizeBytes),
     to_date: toDateText,
   };
