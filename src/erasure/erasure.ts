@@ -1,6 +1,6 @@
 // This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list/` checks the list,
 // `listed-people.ts` finds its people, `purge.ts` empties the places, `requests.ts` asks the service. `ledger/` keeps
-// what happened, and imports from `list/`. Neither of the two imports from here.
+// what happened, and imports from `list/`. Of this folder the two import `key-file.ts` alone.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';

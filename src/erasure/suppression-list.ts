@@ -17,8 +17,8 @@ import { checkWritable, giveToFolderOwner, PRIVATE_FILE_MODE } from '../fs/permi
 import { ensureKey, type KeySource, keyForReading } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line
-// has an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
-// these people.
+// has an HMAC of a person's df_unified_id. If that id is a hash itself, `hash_key` is the check value of its key.
+// Purges append to the list, and never change a line. Downloads leave out the rows of these people.
 
 type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
@@ -145,7 +145,6 @@ export class SuppressionList {
     const { path } = this;
     const key = new HashKey(secret, 'dfinery-elt suppression key check v1');
     const hmacs: string[] = [];
-    /** Check values of the keys under which unified ids are hashes themselves. */
     const keyChecks = new Set<string>();
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '') continue;

@@ -85,18 +85,18 @@ export class LedgerHistory {
   suppressionLength = 0;
   readonly #service: ServiceAddress;
   readonly #keys: LedgerKeys;
-  readonly #idHashes: ReadonlySet<string>;
   /** The first lines of the runs on this service. */
   readonly #runs = new Map<string, LineOf<'begin'>>();
-  readonly #histories = new Map<string, IdHistory>();
+  /** Of each of the ids, by its hash. */
+  readonly #histories: ReadonlyMap<string, IdHistory>;
 
   constructor(service: ServiceAddress, keys: LedgerKeys, ids: readonly string[]) {
     this.#service = service;
     this.#keys = keys;
-    this.#idHashes = new Set(ids.map((id) => keys.idKey.hashOf(id)));
+    this.#histories = new Map(ids.map((id) => [keys.idKey.hashOf(id), new IdHistory()]));
   }
 
-  /** What the lines say of one of the ids, if anything. */
+  /** What the lines say of one of the ids; nothing of any other. */
   of(id: string): IdHistory {
     return this.#histories.get(this.#keys.idKey.hashOf(id)) ?? new IdHistory();
   }
@@ -138,9 +138,8 @@ export class LedgerHistory {
       this.#endPurges(line, run);
       return;
     }
-    if (line.id === null || !this.#idHashes.has(line.id)) return;
-    const history = this.#histories.get(line.id) ?? new IdHistory();
-    this.#histories.set(line.id, history);
+    const history = this.#histories.get(line.id ?? '');
+    if (history === undefined) return;
     if (line.kind !== 'access') history.runs.add(run);
     const { at } = line;
     switch (line.kind) {
@@ -187,9 +186,7 @@ export class LedgerHistory {
     const lastPurge = this.lastPurgeByPlace.get(place);
     const isNewList = lastPurge !== undefined && line.listed < lastPurge.listed;
     this.lastPurgeByPlace.set(place, { ...line, newListAt: isNewList ? at : lastPurge?.newListAt });
-    for (const { runs, purges } of this.#histories.values()) {
-      if (!runs.has(run)) continue;
-      for (const purge of purges) if (purge.place === place) purge.removedAt ??= at;
-    }
+    const histories = [...this.#histories.values()].filter(({ runs }) => runs.has(run));
+    for (const purge of histories.flatMap(({ purges }) => purges)) if (purge.place === place) purge.removedAt ??= at;
   }
 }
