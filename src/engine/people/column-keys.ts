@@ -41,30 +41,29 @@ export class ColumnKeys {
     return looksHashed(text) ? (this.matchingKey?.keyCheck ?? this.#keyChecks.at(-1)) : undefined;
   }
 
-  /** Throws a configuration failure if all hashes are under other keys than that of the query: no plain id finds them. */
-  requireMatchingKey(placeName: string): void {
-    if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
-    throw configError(
-      `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
-        'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
-    );
-  }
-
   /**
    * Warns of rows that a search for such ids misses, since their key is not that of the query. The first row counts:
    *
-   *   ids                     rows of the column              warning
-   *   some known by a hash    some plain, no key is given     plain, and only its hash is known
-   *   all known by a hash     all hashed under one key        none: their hashes are equal
-   *   any                     some under another key          hashed under another key
+   *   ids                     rows of the column                    result
+   *   some plain              some hashed, none under this key      a configuration failure
+   *   some known by a hash    some plain, no key is given           a warning: plain, and only its hash is known
+   *   all known by a hash     all hashed under one key              nothing: their hashes are equal
+   *   any                     some hashed under another key         a warning: hashed under another key
    */
-  missedRowsWarnings(placeName: string, ids: { hasPlainIds: boolean; hasHashedIds: boolean }): string[] {
+  missedRowsWarnings(placeName: string, ids: readonly { readonly isHashed: boolean }[]): string[] {
+    const hasPlainIds = ids.some(({ isHashed }) => !isHashed);
+    if (hasPlainIds && this.#keyChecks.length > 0 && this.matchingKey === undefined) {
+      throw configError(
+        `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+      );
+    }
     const warning = (how: string) =>
       `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
-    if (ids.hasHashedIds && this.hasPlainRows && this.hashKey === undefined)
+    if (ids.some(({ isHashed }) => isHashed) && this.hasPlainRows && this.hashKey === undefined)
       return [warning('plain, and only its hash is known')];
-    if (!ids.hasPlainIds && !this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
+    if (!hasPlainIds && !this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);
     return hasOtherKeys ? [warning('hashed under another key')] : [];
   }

@@ -78,10 +78,7 @@ export class IdColumn {
    */
   async lookUp(soughtIds: readonly SoughtId[], suppressedIds: readonly string[] = []): Promise<LookUp> {
     const { placeName, engine } = this.#table;
-    const hasHashedIds = soughtIds.some(({ isHashed }) => isHashed);
-    const hasPlainIds = soughtIds.some(({ isHashed }) => !isHashed);
-    if (hasPlainIds) this.keys.requireMatchingKey(placeName);
-    const warnings = this.keys.missedRowsWarnings(placeName, { hasPlainIds, hasHashedIds });
+    const warnings = this.keys.missedRowsWarnings(placeName, soughtIds);
     const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
     // A condition without a look-up needs no scan of the rows.
     if (this.cellSqls.length === 0 || ids.length === 0)

@@ -20,9 +20,6 @@ import {
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
 
-/** What a folder stores of a change: unlike a log, it has no history of operations. */
-export type FolderChange = Omit<PlaceChange, 'kind'>;
-
 /**
  * Makes a change of a folder whose lock is held. Each step is on the disk before the next, and leaves a folder that
  * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. A killed
@@ -32,7 +29,7 @@ export type FolderChange = Omit<PlaceChange, 'kind'>;
 export async function commitToFolder(
   place: FolderPlace,
   before: FolderVersion,
-  change: FolderChange,
+  change: Omit<PlaceChange, 'kind'>,
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
@@ -89,7 +86,7 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  *   table of profiles with a new file    as before: as a receipt, its file brings it
  *   all else                             as after: columns are there before a file has them
  */
-function interimState(before: PlaceState, { state: after, fileChanges }: FolderChange): PlaceState {
+function interimState(before: PlaceState, { state: after, fileChanges }: Omit<PlaceChange, 'kind'>): PlaceState {
   const newPaths = new Set(fileChanges.flatMap(({ newFile }) => newFile?.path ?? []));
   const otherReceipts = [...after.events.receipts.values()].filter(
     ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),

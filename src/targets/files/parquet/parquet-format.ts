@@ -11,8 +11,8 @@ import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
-import type { PlaceVersion } from '../place-version.ts';
-import { commitToFolder, type FolderChange } from './commit-to-folder.ts';
+import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
+import { commitToFolder } from './commit-to-folder.ts';
 import {
   dayOfPath,
   FOLDER_LAYOUT,
@@ -56,7 +56,8 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
 
   async recordRun(place, _before, lastRun) {
     await commitUnderLock(place, async ({ isLoaded, state }) => {
-      return { change: isLoaded ? { state: { ...state, lastRun }, fileChanges: [] } : undefined, result: undefined };
+      const change: PlaceChange = { kind: 'load', state: { ...state, lastRun }, fileChanges: [] };
+      return { change: isLoaded ? change : undefined, result: undefined };
     });
   },
 
@@ -82,10 +83,7 @@ function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): b
 }
 
 /** Has a change prepared under the lock, of the folder as it is then, and commits it. */
-async function commitUnderLock<T>(
-  place: FolderPlace,
-  prepare: (version: PlaceVersion) => Promise<{ readonly change: FolderChange | undefined; readonly result: T }>,
-) {
+async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
   await makeFolders(place.storage.fullPath(OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
     await removeTemporaries(place.storage.fullPath(STATE_FILE)).catch(() => undefined);
