@@ -11,6 +11,7 @@ import { DEAD_PID } from './processes/lock-owner.ts';
 import type { FakeS3 } from './targets/fake-s3.ts';
 
 type Call = (...all: unknown[]) => unknown;
+type Tell = (all: unknown[], done: unknown, self: unknown) => void;
 
 /**
  * What is there if a run ends at a step. `killed`: all that it did. `power cut`: what it synced, bytes and names.
@@ -356,16 +357,16 @@ async function intercept(recorder: Recorder): Promise<() => void> {
       calls[name] = real;
     });
   };
-  /** Tells the recorder of a call once it is done. */
-  const after = (object: object, name: string, tell: (all: unknown[], done: unknown) => void, isOwn = always) => {
+  /** Tells the recorder of a call once it is done; `self` is the object of which it is a method. */
+  const after = (object: object, name: string, tell: Tell, isOwn: (all: unknown[], self: unknown) => boolean) => {
     replace(object, name, (real) => {
       return function (this: unknown, ...all) {
         // The recorder reads files, too.
-        if (isTelling || !isOwn.call(this, ...all)) return real.apply(this, all);
+        if (isTelling || !isOwn(all, this)) return real.apply(this, all);
         const told = (done: unknown) => {
           isTelling = true;
           try {
-            tell.call(this, all, done);
+            tell(all, done, this);
           } finally {
             isTelling = false;
           }
@@ -381,59 +382,51 @@ async function intercept(recorder: Recorder): Promise<() => void> {
     if (recorder.options.slow?.test(paths.get(handle) ?? '') === true) await delay(SLOW_MS);
     return done;
   };
-  const owns = (path: unknown) => typeof path === 'string' && recorder.owns(path);
+  const owns = ([path]: unknown[]) => typeof path === 'string' && recorder.owns(path);
+  const ownsFile = ([path]: unknown[]) =>
+    owns([path]) && fs.lstatSync(String(path), { throwIfNoEntry: false })?.isFile() === true;
   for (const [object, suffix] of [
     [fs, 'Sync'],
     [fs.promises, ''],
   ] as const) {
-    for (const name of NAMING) {
-      const call = `${name}${suffix}`;
-      after(
-        object,
-        call,
-        ([, to]) => recorder.named(name, String(to)),
-        (_from, to) => owns(to),
-      );
-    }
-    for (const name of REMOVING) {
-      const isFile = (path: unknown) =>
-        owns(path) && fs.lstatSync(String(path), { throwIfNoEntry: false })?.isFile() === true;
-      after(object, `${name}${suffix}`, ([path]) => recorder.removed(name, String(path)), isFile);
-    }
-    for (const name of OTHER) after(object, `${name}${suffix}`, ([path]) => recorder.changed(name, String(path)), owns);
+    const afterCalls = (names: readonly string[], tell: (name: string, all: unknown[]) => void, isOwn = owns) => {
+      for (const name of names) after(object, `${name}${suffix}`, (all) => tell(name, all), isOwn);
+    };
+    afterCalls(
+      NAMING,
+      (name, [, to]) => recorder.named(name, String(to)),
+      ([, to]) => owns([to]),
+    );
+    afterCalls(REMOVING, (name, [path]) => recorder.removed(name, String(path)), ownsFile);
+    afterCalls(OTHER, (name, [path]) => recorder.changed(name, String(path)));
   }
-  const opened = ([path, flags = 'r']: unknown[], descriptor: unknown) => {
+  const opened: Tell = ([path, flags = 'r'], descriptor) => {
     paths.set(descriptor, String(path));
     if (flags !== 'r') recorder.changed('open', String(path));
   };
   after(fs, 'openSync', opened, owns);
   after(fs.promises, 'open', opened, owns);
-  const tell = (name: string, path: string) =>
+  const tell = (name: string, path = '') =>
     /sync$/.test(name) ? recorder.synced('fsync', path) : recorder.changed(name, path);
   const { close, ...handle } = await handleOf();
-  for (const name of OF_HANDLES) {
+  for (const name of OF_HANDLES)
     after(
       handle.prototype,
       name,
-      function (this: unknown) {
-        tell(name, paths.get(this) ?? '');
-      },
-      function (this: unknown) {
-        return paths.has(this);
-      },
+      (_all, _done, self) => tell(name, paths.get(self)),
+      (_all, self) => paths.has(self),
     );
-  }
   for (const name of OF_DESCRIPTORS) {
     const plain = name.replace(/Sync$/, '');
     after(
       fs,
       name,
-      ([descriptor]) => tell(plain, paths.get(descriptor) ?? ''),
-      (descriptor) => paths.has(descriptor),
+      ([descriptor]) => tell(plain, paths.get(descriptor)),
+      ([descriptor]) => paths.has(descriptor),
     );
   }
   await close();
-  after(fs, 'closeSync', ([descriptor]) => void paths.delete(descriptor));
+  after(fs, 'closeSync', ([descriptor]) => void paths.delete(descriptor), always);
   const { bucket } = recorder.options;
   if (bucket !== undefined) {
     bucket.onExecuted = ({ what, key }) => recorder.requested(what, key);
@@ -441,7 +434,7 @@ async function intercept(recorder: Recorder): Promise<() => void> {
       bucket.onExecuted = () => {};
     });
   }
-  after(DuckDBConnection.prototype, 'run', ([sql]) => recorder.queried(String(sql)));
+  after(DuckDBConnection.prototype, 'run', ([sql]) => recorder.queried(String(sql)), always);
   syncBuiltinESMExports();
   return () => {
     for (const restore of undo.reverse()) restore();
@@ -449,7 +442,7 @@ async function intercept(recorder: Recorder): Promise<() => void> {
   };
 }
 
-const always = (..._all: unknown[]) => true;
+const always = () => true;
 
 async function handleOf() {
   const handle = await fs.promises.open(import.meta.filename);

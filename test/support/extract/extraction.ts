@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
@@ -163,7 +164,7 @@ function byDay(rows: readonly EventRow[], zoneHours: number): Map<Day, TruthRow[
   return days;
 }
 
-/** A spool folder of one test, a service, a clock, a target, and the runs between them. */
+/** A spool folder, a service, a clock, a target, and the runs between them, until the end of the test. */
 export class Fixture {
   readonly spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
   readonly clock: LeapingClock;
@@ -202,7 +203,9 @@ export class Fixture {
       },
       truth: (day) => service.days.get(day) ?? [],
     });
-    return new Fixture(clock, sim, service);
+    const fixture = new Fixture(clock, sim, service);
+    onTestFinished(() => fixture.close());
+    return fixture;
   }
 
   /** The service answers in another way from now on. */

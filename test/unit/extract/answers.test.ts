@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import type { ExportSettings } from '../../../src/extract/export-settings.ts';
 import { Extraction } from '../../../src/extract/extraction.ts';
@@ -14,7 +14,6 @@ const SETTINGS = { startDate: START, toDateInclusive: 'true' } as const;
 const rows = steadyRows('2026-01-01', '2026-01-31', 4);
 
 let fixture: Fixture;
-afterEach(() => fixture.close());
 
 const start = async (settings: ServiceSettings = {}): Promise<Fixture> => {
   fixture = await Fixture.start(NOW, { rows, ...settings });
@@ -613,7 +612,6 @@ describe('a run warns', () => {
   it('if its clock is more than an hour wrong, and ends with exit 2 above twelve', async () => {
     await run({ clockAhead: 1.1 * HOUR });
     expect(fixture.events('clock.apart')).toHaveLength(1);
-    fixture.close();
     const error = await failure({ clockAhead: -12.1 * HOUR });
     expect(error.exitCode).toBe(2);
     expect(error.message).toMatch(/2026-01-20T14:00.*2026-01-20T01:54/);

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { discoverColumns } from '../../../src/extract/discover-columns.ts';
@@ -20,7 +20,6 @@ const SERVICE = { base_url: 'http://127.0.0.1', service_id: 'svc', export_token:
 async function columnsOf(service: ServiceSettings, more: object = {}) {
   const rows = steadyRows('2026-01-15', '2026-01-20', 4);
   const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows, ...service });
-  onTestFinished(() => fixture.close());
   const { config } = parseSourceConfig({ ...SERVICE, to_date_inclusive: 'true', ...more }, {});
   return discoverColumns(config, fixture.deps());
 }

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { at, Fixture, HOUR, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 
@@ -8,7 +8,6 @@ const rows = steadyRows('2026-01-10', '2026-01-31', 5);
 type Row = (typeof rows)[number];
 
 let fixture: Fixture;
-afterEach(() => fixture.close());
 
 /** One first run; returns the requests that it began with. */
 async function firstRun(settings: ServiceSettings, now = NOW): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
 import { at, Fixture, HOUR, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 
@@ -37,11 +37,8 @@ const SERVICES: Readonly<Record<string, ServiceSettings>> = {
 };
 
 describe('thirty daily runs hold every row once, for every kind of service', () => {
-  let fixture: Fixture;
-  afterEach(() => fixture.close());
-
   it.each(Object.entries(SERVICES))('a service that %s', async (_name, settings) => {
-    fixture = await Fixture.start(START, { rows, ...settings });
+    const fixture = await Fixture.start(START, { rows, ...settings });
     const { target, clock } = fixture;
     for (let run = 0; run < RUNS; run++) {
       clock.time = at(START) + run * 24 * HOUR + (run % 5) * HOUR;

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
 import { Extraction } from '../../../src/extract/extraction.ts';
 import { Fixture, planFor, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
@@ -13,7 +13,6 @@ const SETTINGS = { startDate: '2026-01-11', toDateInclusive: 'true' } as const;
 const rows = steadyRows('2026-01-01', '2026-01-31', 4);
 
 let fixture: Fixture;
-afterEach(() => fixture.close());
 const start = async (settings: ServiceSettings = {}): Promise<Fixture> => {
   fixture = await Fixture.start(NOW, { rows, ...settings });
   return fixture;

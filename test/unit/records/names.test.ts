@@ -12,11 +12,12 @@ const nameWithHash = (name: string, source: string): string =>
   `${name}_${createHash('sha256').update(source).digest('hex').slice(0, 6)}`;
 const withHash = (name: string): string => nameWithHash(name, name);
 
-/** The properties of a stream in the catalog that `discover` prints for these columns. */
-function propertiesOf(stream: StreamName, columns: readonly string[]): string[] {
+/** The schemas of a stream in the catalog that `discover` prints for these columns. */
+function schemasOf(stream: StreamName, columns: readonly string[]) {
   const typed = columns.map((source) => ({ source, type: 'string' }) as const);
-  return Object.keys(discoveredStream(stream, typed, undefined).json_schema.properties ?? {});
+  return discoveredStream(stream, typed, undefined).json_schema.properties ?? {};
 }
+const propertiesOf = (...discovered: Parameters<typeof schemasOf>) => Object.keys(schemasOf(...discovered));
 
 describe('the properties of a discovered catalog', () => {
   it('are those of the three streams, each with its columns', () => {
@@ -62,6 +63,14 @@ describe('the properties of a discovered catalog', () => {
       'ÄNDERUNG',
       withHash('Änderung'),
     ]);
+    expect(schemasOf('events', ['Color', 'color'])).toMatchObject({
+      [withHash('Color')]: { description: expect.stringContaining('"Color"') },
+      color: expect.not.objectContaining({ description: expect.anything() }),
+    });
+    // The cursor and the keys of a stream keep their names.
+    const keys = ['df_server_datetime', 'df_event_log_id', 'df_event_name'];
+    const others = keys.map((name) => name.toUpperCase());
+    expect(propertiesOf('event_logs', [...others, ...keys]).slice(1)).toEqual([...others.map(withHash), ...keys]);
   });
 });
 
