@@ -9,7 +9,6 @@
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
 import { DayResults } from './day-results.ts';
 import { DownloadQueue } from './download/download-queue.ts';
-import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { removeFiles } from './spool.ts';
 import { logNotes, type RunPlan } from './which-days.ts';
@@ -17,12 +16,6 @@ import { logNotes, type RunPlan } from './which-days.ts';
 /** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
-
-/** Days that are committed together, in order: one day, if those of the run may share rows with their neighbours. */
-export interface DayBatch {
-  readonly checkedDays: readonly CheckedDay[];
-  readonly commitInfo: CommitInfo;
-}
 
 /** A plan that is executed. */
 export class Extraction {
@@ -37,11 +30,11 @@ export class Extraction {
   }
 
   /**
-   * Yields batches of checked days in the order of days. To request the next batch means that the last one is
-   * committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
+   * Yields batches of checked days, which are committed together, in the order of days. To request the next batch means
+   * that the last one is committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
    * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
    */
-  async *batches(limits: BatchLimits = BATCH_LIMITS): AsyncGenerator<DayBatch, void, undefined> {
+  async *batches(limits: BatchLimits = BATCH_LIMITS) {
     logNotes(this.#plan, this.#deps.logger);
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
     try {

@@ -67,8 +67,6 @@ export const withoutBrackets = (hostname: string): string => hostname.replace(/^
 /** Longest time (ms) in which a proxy opens a tunnel. */
 const MAX_PROXY_TIMEOUT_MS = 9_000;
 
-type SocketCallback = (error: Error | null, socket?: Duplex) => void;
-
 /**
  * An agent whose TLS connections run through the proxy that the environment has for their host, if any. The proxy sees
  * the name of the host and ciphertext alone.
@@ -85,7 +83,7 @@ export class ProxyAgent extends Agent {
   }
 
   /** Throws a configuration failure for a proxy that cannot be used: then the request is not sent. */
-  override createConnection(options: ConnectionOptions, callback: SocketCallback): Duplex | undefined {
+  override createConnection(options: ConnectionOptions, callback: (error: Error | null, socket?: Duplex) => void) {
     const host = options.host ?? '';
     const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${options.port ?? 443}`;
     const proxy = proxyFor(`https://${authority}`, this.#env);

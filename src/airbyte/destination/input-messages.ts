@@ -5,13 +5,6 @@ import { readLines } from '../../base/lines.ts';
 import { type ConfiguredStream, descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 
-interface InputRecord {
-  readonly type: 'RECORD';
-  readonly stream: ConfiguredStream;
-  readonly data: JsonObject;
-  readonly line: number;
-}
-
 export interface InputState {
   readonly type: 'STATE';
   /** The `streamKey` of its stream; undefined for a state of all streams. */
@@ -47,10 +40,10 @@ export async function* inputMessages({ input, catalog, signal }: VerbContext) {
   }
 }
 
-function recordIn({ record }: JsonObject, line: number, streams: ReadonlyMap<string, ConfiguredStream>): InputRecord {
+function recordIn({ record }: JsonObject, line: number, streams: ReadonlyMap<string, ConfiguredStream>) {
   if (!isObject(record) || !isObject(record.data)) throw lineError(line, 'is a RECORD without data');
   const stream = streams.get(keyOf(record.stream, record.namespace, line));
-  if (stream !== undefined) return { type: 'RECORD', stream, data: record.data, line };
+  if (stream !== undefined) return { type: 'RECORD', stream, data: record.data, line } as const;
   const message = `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(record.stream)}, which the connection does not have.`;
   throw configError(message, { where: { row: line } });
 }

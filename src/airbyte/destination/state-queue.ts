@@ -4,13 +4,6 @@ import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import type { InputState } from './input-messages.ts';
 
-interface QueuedRow {
-  readonly type: 'ROW';
-  readonly stream: ConfiguredStream;
-  /** Undefined for a row that was refused. */
-  readonly id: string | undefined;
-}
-
 /**
  * The rows of a sync and the states between them, in order. A state is echoed once every row before it is decided.
  * Memory: some 50 bytes a row and an id, and the texts of the states.
@@ -19,7 +12,8 @@ export class StateQueue {
   readonly #idList: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
-  readonly #items: (QueuedRow | InputState)[] = [];
+  /** A row that was refused has no id. */
+  readonly #items: (InputState | { type: 'ROW'; stream: ConfiguredStream; id: string | undefined })[] = [];
   /** Index of the first item that is neither counted nor echoed. */
   #nextIndex = 0;
   /** Counts of the rows that no echoed state has reported yet. */
@@ -49,7 +43,7 @@ export class StateQueue {
       const item = this.#items[this.#nextIndex];
       if (item.type === 'STATE') this.#echo(item);
       else {
-        const decision = this.#decisionOn(item);
+        const decision = this.#decisionOn(item.id);
         if (decision === undefined) return;
         const counts = this.#unreported.get(item.stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
         counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
@@ -59,7 +53,7 @@ export class StateQueue {
   }
 
   /** The id of a row that was withdrawn later is not on the list. */
-  #decisionOn({ id }: QueuedRow): Decision | undefined {
+  #decisionOn(id: string | undefined): Decision | undefined {
     return id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
   }
 

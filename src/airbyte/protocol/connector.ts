@@ -32,10 +32,10 @@ export interface VerbContext extends Runtime {
  */
 export type Verb = (context: VerbContext) => Promise<Message | undefined>;
 
-type VerbFile = 'config' | 'catalog';
-
 /** The verbs of a connector by their names. Each is loaded only when it is called, so that `spec` starts at once. */
-export type Connector = Readonly<Record<string, { readonly files: readonly VerbFile[]; load(): Promise<Verb> }>>;
+export type Connector = Readonly<
+  Record<string, { readonly files: readonly ('config' | 'catalog')[]; load(): Promise<Verb> }>
+>;
 
 /** Parses the configuration of a verb: masks its secrets from here on, and warns of unknown keys. */
 export function readConfig<C>(parse: (value: unknown, env: Env) => ParsedConfig<C>, context: VerbContext): C {

@@ -88,7 +88,16 @@ function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, i
     const maySkipDays = refreshId !== undefined && !plan.appends && isUnfinished(plan);
     return maySkipDays ? planFromStart(name, 'is of a full refresh that was not finished', input) : plan;
   } catch (error) {
-    if (error instanceof OtherFiltersError) return planWithOtherFilters(name, error, input);
+    if (error instanceof OtherFiltersError) {
+      if (input.appends === true) {
+        const message =
+          `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
+          "all rows would come twice. Put the filters back, or clear the stream's data in the platform.";
+        throw configError(message, { cause: error });
+      }
+      const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
+      return planFromStart(name, why, input);
+    }
     if (!(error instanceof FutureCursorError)) throw error;
     // A wrong clock leaves such a cursor: the state stays as it is. `start_date` may lie in the future, too.
     const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
@@ -104,19 +113,6 @@ function isUnfinished({ state, settings: { endDate } }: RunPlan): boolean {
   if (state === undefined || lastReceipt === undefined) return false;
   const lastOver = lastDayOver(Date.parse(lastReceipt.requested_at));
   return state.from_date <= earlierOf(endDate ?? lastOver, lastOver);
-}
-
-/** Other filters: reads from the start again; under plain append every row would come twice. */
-function planWithOtherFilters(name: StreamName, error: OtherFiltersError, input: PlanInput): RunPlan {
-  if (input.appends === true) {
-    throw configError(
-      `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
-        "would come twice. Put the filters back, or clear the stream's data in the platform.",
-      { cause: error },
-    );
-  }
-  const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
-  return planFromStart(name, why, input);
 }
 
 function planFromStart(name: StreamName, why: string, input: PlanInput): RunPlan {

@@ -9,9 +9,9 @@ import { UserError } from '../../../src/base/errors.ts';
 import type { LogEvent } from '../../../src/base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../../src/extract/checked-day.ts';
 import { type ExportSettings, scannerOptionsOf } from '../../../src/extract/export-settings.ts';
-import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
+import { type CommitInfo, type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
-import { type DayBatch, Extraction } from '../../../src/extract/extraction.ts';
+import { Extraction } from '../../../src/extract/extraction.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type PlanInput, planRun, type RunPlan } from '../../../src/extract/which-days.ts';
 import type { ExportClient } from '../../../src/service/export/client.ts';
@@ -72,7 +72,7 @@ class FakeTarget {
     return { state: this.state, receipts: new Map(stored) };
   }
 
-  async commit({ checkedDays, commitInfo }: DayBatch): Promise<void> {
+  async commit({ checkedDays, commitInfo }: { checkedDays: readonly CheckedDay[]; commitInfo: CommitInfo }) {
     this.commits.push(checkedDays.map(({ receipt }) => receipt.day));
     for (const download of checkedDays) await this.#replace(download);
     this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, commitInfo))) as ExportState;
