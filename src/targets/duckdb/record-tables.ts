@@ -6,12 +6,6 @@ import type { StoredColumn } from '../../table/tables.ts';
 
 // The tables beside `events` with a row for each record of the state, and how records are read and stored.
 
-/** SQL that reads a column of a type as a value of JSON. Columns of other types are read as they are. */
-const JSON_SQL_BY_TYPE: Readonly<Record<string, (column: string) => string>> = {
-  DATE: (column) => `CAST(${column} AS VARCHAR)`,
-  TIMESTAMPTZ: (column) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
-};
-
 /** A table with a row for each record of the type `T`. */
 export interface RecordTable<T> {
   readonly name: string;
@@ -106,15 +100,14 @@ export async function createRecordTable(engine: Engine, { name, comment, columns
 
 /** Reads all records of a table in their order. A member is null where its column is. */
 export async function readRecords<T>(engine: Engine, { name, orderBy, columns }: RecordTable<T>): Promise<T[]> {
-  const select = Object.entries(columns).map(([column, [member, type]]) => {
+  const members = Object.entries(columns).map(([column, [member, type]]) => {
     const columnSql = identifier(column);
-    return `${JSON_SQL_BY_TYPE[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
+    const isoSql = `strftime(timezone('UTC', ${columnSql}), '%Y-%m-%dT%H:%M:%S.%gZ')`;
+    return `${literal(member)}: ${type === 'TIMESTAMPTZ' ? isoSql : columnSql}`;
   });
-  const rows = await engine.rows(`SELECT ${select.join(', ')} FROM ${name} ORDER BY ${orderBy}, rowid`);
-  const toNumber = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
-  return rows.map((row) => {
-    return Object.fromEntries(Object.entries(row).map(([member, value]) => [member, toNumber(value)])) as T;
-  });
+  const record = `to_json({${members.join(', ')}})`;
+  const rows = await engine.rows(`SELECT ${record} AS record FROM ${name} ORDER BY ${orderBy}, rowid`);
+  return rows.map((row) => JSON.parse(String(row.record)));
 }
 
 export async function addRecords<T>(engine: Engine, table: RecordTable<T>, records: readonly T[]): Promise<void> {
