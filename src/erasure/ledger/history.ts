@@ -11,6 +11,8 @@ export interface DecidingAnswer extends Pick<LineOf<'after'>, 'at' | 'code'> {
 interface PlacePurge extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
   /** By when; null for a purge that is not finished: no line says so. */
   removedAt: string | null;
+  /** True if something of the place could not be read or removed. */
+  unreached: boolean;
   /** The number of its line. */
   readonly line: number;
 }
@@ -176,7 +178,7 @@ export class LedgerHistory {
   #beginPurge(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, lineNumber: number): void {
     const unfinished = history.purges.find((purge) => purge.place === place && purge.removedAt === null);
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    const newPurge = { run, at, place, rows, removedAt: null, line: lineNumber };
+    const newPurge = { run, at, place, rows, removedAt: null, unreached: false, line: lineNumber };
     history.purges = [...history.purges.filter((purge) => purge !== unfinished), newPurge];
   }
 
@@ -187,6 +189,10 @@ export class LedgerHistory {
     const isNewList = lastPurge !== undefined && line.listed < lastPurge.listed;
     this.lastPurgeByPlace.set(place, { ...line, newListAt: isNewList ? at : lastPurge?.newListAt });
     const histories = [...this.#histories.values()].filter(({ runs }) => runs.has(run));
-    for (const purge of histories.flatMap(({ purges }) => purges)) if (purge.place === place) purge.removedAt ??= at;
+    for (const purge of histories.flatMap(({ purges }) => purges)) {
+      if (purge.place !== place || purge.removedAt !== null) continue;
+      purge.removedAt = at;
+      purge.unreached = line.unreached ?? false;
+    }
   }
 }

@@ -51,7 +51,7 @@ function provedIdOf({ id, rowNumber }: ListedId, ledgerHistory: LedgerHistory, {
     state,
     asked_at: undecidedRequest?.sentAt ?? null,
     answers,
-    removals: purges.map(({ at, place, rows, line, removedAt }) => ({ at, place, rows, line, removed_at: removedAt })),
+    removals: purges.map(({ run: _, removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
     unpurged: unpurgedPlaces(idHistory),
     shown,
   };
@@ -77,7 +77,7 @@ function unpurgedPlaces({ runs, purges }: IdHistory) {
  *
  *   unfinished       a purge of an id has no end, or the last run about it did not come to the place
  *   left_out_since   the last run about an id did not name the place, which an earlier one had not purged
- *   unreached        the last purge could not read or remove something
+ *   unreached        the last purge of an id could not read or remove something
  *   stays            there are tables or files of others
  *   new_list_at      a new suppression list was begun after the purge
  */
@@ -105,7 +105,7 @@ function summaryOf({ received, refused, refused_rows }: ListCounts, ids: readonl
       const removalsThere = removals.filter((removal) => removal.place === place);
       const unpurgedThere = unpurged.filter((unpurgedPlace) => unpurgedPlace.place === place);
       const leftOutTimes = unpurgedThere.flatMap(({ left_out, since }) => (left_out ? since : []));
-      const { stays = [], unreached = false, newListAt = '' } = history.lastPurgeByPlace.get(place) ?? {};
+      const { stays = [], newListAt = '' } = history.lastPurgeByPlace.get(place) ?? {};
       return {
         place,
         /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
@@ -115,7 +115,7 @@ function summaryOf({ received, refused, refused_rows }: ListCounts, ids: readonl
           unpurgedThere.some(({ left_out }) => !left_out),
         left_out_since: leftOutTimes.sort().at(-1) ?? null,
         stays,
-        unreached,
+        unreached: ids.some((id) => id.removals.findLast((removal) => removal.place === place)?.unreached),
         new_list_at: removalsThere.some(({ at }) => at < newListAt) ? newListAt : null,
       };
     }),

@@ -196,7 +196,10 @@ describe('a proof', () => {
     ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place: 'duckdb /x', rows }) as const;
 
   /** A run that counts these rows of an id, and removes them unless it is killed. */
-  async function purge(rows: number, removed?: { readonly stays?: readonly string[] }): Promise<void> {
+  async function purge(
+    rows: number,
+    removed?: { readonly stays?: readonly string[]; readonly unreached?: true },
+  ): Promise<void> {
     const ledger = await open();
     await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
     await ledger.write(purgeOf(ledger, 'a', rows));
@@ -388,6 +391,17 @@ describe('a proof', () => {
       await ledger.write({ kind: 'access', id, places: [X, Y], ways: ['the profiles of the service'], rows: 0 });
       expect(await provedPlaces()).toEqual([0, X]);
     });
+  });
+
+  it('names what could not be reached of an ID until that ID is purged again, whoever else is', async () => {
+    const exitOf = async (id: string) => exitOfProof(await prove([id]));
+    await purge(0, { unreached: true });
+    const other = await request({ b: 'done' });
+    await other.write(purgeOf(other, 'b', 1));
+    await other.write({ kind: 'purged', place: 'duckdb /x', rows: 1, listed: 1 });
+    expect([await exitOf('a'), await exitOf('b')]).toEqual([3, 0]);
+    await purge(0, {});
+    expect(await exitOf('a')).toBe(0);
   });
 
   it('says that rows may have come back once a later purge began a new suppression list', async () => {
