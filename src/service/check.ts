@@ -47,7 +47,7 @@ export async function checkService(
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? noDataOfBody(answer.stream, host) : answer;
     });
-  const asked = { host, serviceId: config.serviceId, clock };
+  const context = { host, serviceId: config.serviceId, clock };
   logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');
   try {
     signal.throwIfAborted();
@@ -64,10 +64,10 @@ export async function checkService(
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     });
-    return verdictOn(noData, quotaReport, asked);
+    return verdictOn(noData, quotaReport, context);
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return verdictOn(error.noData, quotaReport, asked);
+    if (error instanceof InterruptedExport) return verdictOn(error.noData, quotaReport, context);
     return { ...verdictOnError(error, host), quotaReport };
   } finally {
     await client.close();

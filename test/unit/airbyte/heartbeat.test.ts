@@ -26,17 +26,6 @@ describe('the heartbeat while a day is waited for', () => {
     expect(signs).toEqual([undefined, undefined]);
   });
 
-  it('reports an exhausted limit at once, at every beat, and when it is over', async () => {
-    const { clock, signs, heartbeat, work, end } = fixture();
-    const waiting = heartbeat.beatWhile(work);
-    heartbeat.setWaitingUntil(40);
-    clock.pass(600_000);
-    heartbeat.setWaitingUntil(undefined);
-    end('day');
-    await waiting;
-    expect(signs).toEqual([40, 40, undefined]);
-  });
-
   it('reports a wait that began while records were written afterwards, and nothing in between', async () => {
     const { signs, heartbeat, work, end } = fixture();
     heartbeat.setWaitingUntil(40);

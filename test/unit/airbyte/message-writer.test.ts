@@ -36,26 +36,6 @@ const settled = async (promise: Promise<unknown>) => {
 };
 
 describe('the writer', () => {
-  it('writes messages and bytes in the order of the calls', async () => {
-    const { out, take, text } = slowReader();
-    const writer = new MessageWriter(out);
-    writer.writeLog({ level: 'info', event: 'a.b', message: 'one' });
-    void writer.writeBytes(Buffer.from('two\n'));
-    void writer.writeLine('three');
-    const drained = writer.drain();
-    await take(5);
-    await drained;
-    expect(text()).toBe('{"type":"LOG","log":{"level":"INFO","message":"one","event":"a.b"}}\ntwo\nthree\n');
-  });
-
-  it('returns a buffer only after it was written', async () => {
-    const { out, take } = slowReader();
-    const written = new MessageWriter(out).writeBytes(Buffer.from('x\n'));
-    expect(await settled(written)).toBe(false);
-    await take();
-    expect(await settled(written)).toBe(true);
-  });
-
   it('makes callers wait once a megabyte is queued', async () => {
     const { out, take } = slowReader();
     const writer = new MessageWriter(out);

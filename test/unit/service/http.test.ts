@@ -5,7 +5,6 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { readQuotaReport } from '../../../src/http/quota-report.ts';
-import { TimeLimitReached } from '../../../src/http/time-limit.ts';
 import { Transport, type TransportOptions } from '../../../src/http/transport.ts';
 import { originOf, reasonIn } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
@@ -117,11 +116,6 @@ it.each<[code: string, kind: string, needsUser: boolean]>([
   expect(problem).toMatchObject({ code: kind, needsUser });
   expect(problem.clause).toContain('api.example');
   expect(problem.clause).toMatch(/[^.]$/);
-});
-
-it('a host that does not answer in time is told from one that takes no connection', () => {
-  const problem = networkProblem(new TimeLimitReached(10_000), 'api.example');
-  expect(problem).toMatchObject({ code: 'timeout', clause: 'api.example did not answer within 10 s' });
 });
 
 describe('a connection', () => {
