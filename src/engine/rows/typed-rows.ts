@@ -34,7 +34,7 @@ export async function storeTypedRows(
 /** Temporary table: the rows of a download. DuckDB numbers them in its pseudo column `rowid`. */
 const STAGE_TABLE = '_dfinery_stage';
 
-/** Stages the rows of a download in their order. The rows of an id get the keys `<id>`, `<id>#2`, `<id>#3` …. */
+/** Stages the rows of a download in their order. Rows with the ids `a`, `b`, `a` get the keys `a`, `b`, `a#2`. */
 async function stageNumbered(engine: Engine, query: RowsQuery): Promise<RowsQuery> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);

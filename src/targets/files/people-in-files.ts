@@ -52,9 +52,6 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
   }
 }
 
-const NOT_ERASED =
-  'The people are in no table any more, but files that hold them are still there: the same command removes these.';
-
 /**
  * Looks the people up in the latest version, calls `onFound`, and removes all of their rows in one commit. Then it
  * removes every byte that is no longer part of the table. A Delta log gets a commit even if nobody is found: a writer
@@ -94,7 +91,8 @@ async function eraseHistory(place: OpenPlace, version: PlaceVersion): Promise<st
     signal.throwIfAborted();
     const error = diskError(thrown, { path: address });
     if (!(error instanceof UserError)) throw error;
-    return [`${error.message} ${NOT_ERASED}`];
+    const consequence = 'The people are in no table any more, but files that hold them are still there';
+    return [`${error.message} ${consequence}: the same command removes these.`];
   }
 }
 

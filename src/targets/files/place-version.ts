@@ -13,7 +13,6 @@ export interface TableFile {
   readonly day: Day;
   /** Path from the root of the storage, with `/`. */
   readonly path: string;
-  readonly rows: number;
   readonly bytes: number;
   /** SHA-256 of the whole file (hex). */
   readonly sha256: string;
@@ -32,6 +31,7 @@ export interface ColumnStatistics {
 /** A file that is completely written on this machine, and not part of the table yet. */
 export interface NewFile extends TableFile {
   readonly localPath: string;
+  readonly rows: number;
   /** Instant (ISO, UTC). */
   readonly writtenAt: string;
   /** By the name of the column. */

@@ -93,14 +93,10 @@ export function liveFilesOf(
     if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
     if (files.has(day)) throw damagedError(where, `${day} has two files`);
     const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, where), where);
-    const { numRecords: rows, nullCount } = requireValid<{ numRecords: number; nullCount: object }>(
-      validStats,
-      parseJson(stats, where),
-      where,
-    );
+    const { nullCount } = requireValid<{ nullCount: object }>(validStats, parseJson(stats, where), where);
     // A file lacks columns of its table: it has those whose nulls are counted.
     const columns = new Map([...tableColumns].filter(([name]) => Object.hasOwn(nullCount, name)));
-    files.set(day, { table, day, path, rows, bytes, sha256, columns });
+    files.set(day, { table, day, path, bytes, sha256, columns });
   }
   return files;
 }

@@ -134,9 +134,9 @@ export function stateTextOf(version: FolderVersion): string {
     files: recordedFiles
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map((file) => {
-        const { table, day, rows, bytes, modified, sha256, writtenAt } = file;
+        const { table, day, bytes, modified, sha256, writtenAt } = file;
         const other_columns = hasTableColumns(file) ? undefined : true;
-        return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, other_columns };
+        return { table, day, bytes, modified, sha256, written_at: writtenAt, other_columns };
       }),
   };
   return `${JSON.stringify(json)}\n`;

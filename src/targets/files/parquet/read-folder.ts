@@ -105,7 +105,7 @@ async function compareFile(
       receipt.changed_at > (storedReceipt?.changed_at ?? '') ||
       (recordedFile !== undefined && writtenAt > recordedFile.writtenAt);
     if (hasSameHash || (isLater && hasKnownColumns(metadata, state))) {
-      const file = { table, day: receipt.day, path, rows: receipt.rows_stored, ...onDisk, sha256, writtenAt, columns };
+      const file = { table, day: receipt.day, path, ...onDisk, sha256, writtenAt, columns };
       return { file, adopted: metadata };
     }
   }
