@@ -93,8 +93,7 @@ export async function readIdList(
     list.add({ rowNumber: 1, id: id ?? '' });
     return list;
   }
-  const columns = { id: column, requestedAt: column && requestedAt };
-  for await (const row of readList(file === '-' ? process.stdin : file, columns)) {
+  for await (const row of readList(file === '-' ? process.stdin : file, column, requestedAt)) {
     signal.throwIfAborted();
     list.add(row);
   }

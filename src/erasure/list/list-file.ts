@@ -16,13 +16,6 @@ import type { ListRow } from './id-list.ts';
 // The files that an officer gives. With named columns they are CSV with a header, or JSON Lines, which begin with a
 // brace. A list without a column is one external id a line.
 
-/** Where ids stand in a list. */
-export interface ListColumns {
-  /** Undefined for one id a line. */
-  readonly id: string | undefined;
-  readonly requestedAt?: string | undefined;
-}
-
 /** A path, or bytes such as those of standard input. */
 type ListSource = string | AsyncIterable<Uint8Array>;
 
@@ -36,10 +29,13 @@ interface NamedBytes {
 const CHECKED_LINES = 10;
 const TABLE_MARK = /[,;\t"{}[\]]/;
 
-/** The rows of a list, as a spreadsheet numbers them. Throws config failures that name the row. */
-export async function* readList(source: ListSource, listColumns: ListColumns): AsyncGenerator<ListRow> {
+/**
+ * The rows of a list, as a spreadsheet numbers them; without an `idColumn` one id a line. `timeColumn`: when the deletion
+ * of each was asked for. Throws config failures that name the row.
+ */
+export async function* readList(source: ListSource, idColumn?: string, timeColumn?: string): AsyncGenerator<ListRow> {
   const input = namedBytes(source, typeof source === 'string' ? `The list ${source}` : 'The list');
-  if (listColumns.id === undefined) {
+  if (idColumn === undefined) {
     if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumnError(input, 'is a CSV by its name');
     for await (const [lineNumber, text] of textLines(input)) {
       if (lineNumber <= CHECKED_LINES && TABLE_MARK.test(text)) {
@@ -52,7 +48,7 @@ export async function* readList(source: ListSource, listColumns: ListColumns): A
     }
     return;
   }
-  const columns = [listColumns.id, listColumns.requestedAt].filter((column) => column !== undefined);
+  const columns = timeColumn === undefined ? [idColumn] : [idColumn, timeColumn];
   for await (const [rowNumber, [id, requestedAt]] of readColumns(input, columns)) yield { rowNumber, id, requestedAt };
 }
 

@@ -14,7 +14,7 @@ const file = (text: string | Uint8Array): string => {
   return path;
 };
 const rowsOf = async (text: string | Uint8Array, id?: string, requestedAt?: string) =>
-  (await Readable.from(readList(file(text), { id, requestedAt })).toArray()).map((row) => [row.rowNumber, row.id]);
+  (await Readable.from(readList(file(text), id, requestedAt)).toArray()).map((row) => [row.rowNumber, row.id]);
 const listOf = (...ids: unknown[]) => {
   const list = new IdList();
   for (const [i, id] of ids.entries()) list.add({ rowNumber: i + 1, id });
@@ -128,7 +128,7 @@ describe('the file of a list', () => {
   it('is refused if it is a CSV by its name and no column is named', async () => {
     const path = join(folder, 'requests.CSV');
     writeFileSync(path, 'A-1\n');
-    const read = Readable.from(readList(path, { id: undefined })).toArray();
+    const read = Readable.from(readList(path)).toArray();
     await expect(read).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('--column') });
   });
 
@@ -153,7 +153,7 @@ describe('the file of a list', () => {
 
   it('is JSON Lines also if a pipe gives its brace later than a mark or a blank line', async () => {
     const chunks = ['\ufeff', '\n', '{"id":"a"}\n'].map((text) => Buffer.from(text));
-    expect(await Readable.from(readList(Readable.from(chunks), { id: 'id' })).toArray()).toMatchObject([
+    expect(await Readable.from(readList(Readable.from(chunks), 'id')).toArray()).toMatchObject([
       { rowNumber: 2, id: 'a' },
     ]);
   });
@@ -178,7 +178,7 @@ describe('the file of a list', () => {
   });
 
   it('is refused if it cannot be read', async () => {
-    await expect(Readable.from(readList(join(folder, 'none'), { id: undefined })).toArray()).rejects.toMatchObject({
+    await expect(Readable.from(readList(join(folder, 'none'))).toArray()).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringContaining('cannot be read'),
     });
