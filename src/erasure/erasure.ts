@@ -17,11 +17,7 @@ interface ErasureEvents {
   readonly onDecided?: (id: string, decision: Decision, hasConfirmed: boolean) => void;
 }
 
-export interface ErasureResult {
-  readonly report: ErasureReport;
-  /** The failure that the erasure ends with; undefined on success. */
-  readonly failure: UserError | undefined;
-}
+export type ErasureResult = Awaited<ReturnType<typeof runErasure>>;
 
 /**
  * Erases the people of a list, in five steps: plan, consent, purge, request, report. The purge comes first: the service
@@ -29,7 +25,7 @@ export interface ErasureResult {
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
  * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
-export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
+export async function runErasure(options: ErasureOptions & ErasureEvents) {
   const { settings, runtime, consent, onPlanned, onDecided } = options;
   const beganAt = runtime.clock.now();
 
