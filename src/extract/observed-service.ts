@@ -93,11 +93,6 @@ export class ObservedService implements ExportService {
     this.#logger.info('end_day.proved', message, { day, to_date_inclusive: includesToDate });
   }
 
-  /** Profiles that are not asked for now may have the columns that no day had. */
-  forgetUnseenColumns(): void {
-    this.unseenColumns.clear();
-  }
-
   markColumnsSeen(names: Iterable<string>): void {
     for (const name of names) this.unseenColumns.delete(name);
   }

@@ -90,7 +90,8 @@ export class Load {
     const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
     if (!isSnapshotDue(storedReceipt, settings, clock.now())) {
-      service.forgetUnseenColumns();
+      // Profiles that are not asked for now may have the columns that no day had.
+      service.markColumnsSeen(service.unseenColumns);
       return;
     }
     const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {
