@@ -148,6 +148,12 @@ const malformedError = (why: string) =>
     'wanted {"version":1,"from_date":"YYYY-MM-DD"}; restore it from a copy, or start anew with another place',
   );
 
+/** Throws a StateError if the state is of another service than this run. */
+export function checkService(state: ExportState | undefined, { service }: SettingsFingerprints): void {
+  if (state?.service === undefined || state.service === service) return;
+  throw new StateError('The place holds the data of another service', 'use another place for this one');
+}
+
 /**
  * Throws a StateError if the state must not be used. Its service and filters must be those of this run, and its cursor
  * not in the future. A full refresh may have other filters.
@@ -158,9 +164,7 @@ export function checkState(
   run: { readonly now: number; readonly fullRefresh: boolean },
 ): void {
   if (state === undefined) return;
-  if (state.service !== undefined && state.service !== fingerprints.service) {
-    throw new StateError('The place holds the data of another service', 'use another place for this one');
-  }
+  checkService(state, fingerprints);
   const isChanged = state.filters !== undefined && state.filters !== fingerprints.filters;
   if (isChanged && !run.fullRefresh) {
     throw new OtherFiltersError(

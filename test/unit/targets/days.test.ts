@@ -57,6 +57,18 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await agrees();
   });
 
+  it('takes no days of another service, though both began in a new place', async () => {
+    const [first, second] = [await place.open(), await place.open()];
+    const facts = place.facts(D1);
+    await first.commit([place.of(D1, [{ id: 'a' }])], facts);
+    const fingerprints = { ...facts.fingerprints, service: '1'.repeat(64) };
+    const refused = second.commit([place.of(D1, [{ id: 'b' }])], { ...facts, fingerprints });
+    await expect(refused).rejects.toThrow('The place holds the data of another service');
+    for (const sink of [first, second]) await sink.close();
+    expect(await place.keys()).toEqual([`${D1} a`]);
+    await agrees();
+  });
+
   it('stores nothing of a file that is read as other rows than were checked', async () => {
     const day = place.of(D1, [{ id: 'a' }]);
     const misread = { ...day, files: day.files.map((file) => ({ ...file, keptRows: 2 })) };
