@@ -66,9 +66,6 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
-/** The people of a list, as they were found before anything is changed. */
-export type ListedPeople = Awaited<ReturnType<typeof findListedPeople>>;
-
 /**
  * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `isErased`: true
  * for an id that no way needs to find any more.

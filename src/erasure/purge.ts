@@ -7,13 +7,7 @@ import type { PurgePreview, Removal } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LineContent } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
-import {
-  findListedPeople,
-  type ListedPeople,
-  type NamedPlace,
-  refuseOtherService,
-  type SearchSettings,
-} from './listed-people.ts';
+import { findListedPeople, type NamedPlace, refuseOtherService, type SearchSettings } from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -46,24 +40,10 @@ export interface PlaceOutcome extends PlannedPlace {
 }
 
 /** Who is to leave which places. */
-export interface PurgePlan {
-  readonly settings: PurgeSettings;
-  readonly ledger: Ledger;
-  readonly listedIds: readonly ListedId[];
-  /** Those whose deletion was confirmed before, and is requested once more: the person may have come back. */
-  readonly idsToRequestAgain: ReadonlySet<string>;
-  readonly listedPeople: ListedPeople;
-  readonly places: readonly PlannedPlace[];
-  /** What the officer should know, as sentences. */
-  readonly warnings: readonly string[];
-}
+export type PurgePlan = Awaited<ReturnType<typeof planPurge>>;
 
 /** What a purge has done in the places of its plan. `warnings`: those of the plan are not repeated. */
-export interface PurgeOutcome {
-  readonly places: readonly PlaceOutcome[];
-  readonly warnings: readonly string[];
-  readonly failures: readonly UserError[];
-}
+export type PurgeOutcome = Awaited<ReturnType<typeof purgePlaces>>;
 
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
@@ -72,9 +52,13 @@ const MIN_PEOPLE = 10;
  * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
  * Throws UserError for what the execution would stumble over.
  */
-export async function planPurge(
-  scope: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'idsToRequestAgain'>,
-): Promise<PurgePlan> {
+export async function planPurge(scope: {
+  readonly settings: PurgeSettings;
+  readonly ledger: Ledger;
+  readonly listedIds: readonly ListedId[];
+  /** Those whose deletion was confirmed before, and is requested once more: the person may have come back. */
+  readonly idsToRequestAgain: ReadonlySet<string>;
+}) {
   const { settings, ledger, listedIds, idsToRequestAgain } = scope;
   const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
 
@@ -136,7 +120,7 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
  * failure in one place leaves the others to be purged. Rejects if the list cannot be written, or if it is stopped.
  */
-export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
+export async function purgePlaces(plan: PurgePlan) {
   const { runtime, suppressionList } = plan.settings;
   await suppressionList.add(keyCheckByUnifiedId(plan, plan.places), runtime);
   const places: PlaceOutcome[] = [];
@@ -202,7 +186,7 @@ async function purgePlace(
 }
 
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */
-export function purgeGuardProblem(plan: PurgePlan, places = plan.places): string | undefined {
+export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace[] = plan.places): string | undefined {
   const { settings, listedIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
