@@ -1,16 +1,27 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, codecOf, fitsSql } from '../../../src/cells/types/column-types.ts';
+import { literal } from '../../../src/base/sql.ts';
+import {
+  COLUMN_TYPES,
+  type ColumnType,
+  canCast,
+  codecOf,
+  fitsSql,
+  uncheckedValueSql,
+} from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
-import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
-import { fitsBytes, jsonOf } from '../../support/forms.ts';
+import { canonical, cells, cellTextsOf, exactJson, sqlText } from '../../support/column-types.ts';
+import { fitsBytes, formsOfCell, jsonOf } from '../../support/forms.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import fc from '../../support/property.ts';
 import { Duck } from './duck.ts';
 
 const ZONES = [undefined, 'Asia/Seoul', 'America/New_York', 'America/Sao_Paulo', 'Pacific/Apia'];
 
-describe('the SQL and the bytes of a codec', () => {
-  const duck = new Duck();
+const duck = new Duck();
 
+describe('the SQL and the bytes of a codec', () => {
   for (const name of ZONES) {
     it(`accept the same cells and give them the same values (${name ?? 'no zone'})`, async () => {
       const zone = name === undefined ? undefined : new Zone(name);
@@ -36,5 +47,62 @@ describe('the SQL and the bytes of a codec', () => {
         { numRuns: 4 },
       );
     });
+  }
+});
+
+/** Cells of one column that all fit, with the forms of them together. */
+function columns(type: ColumnType, zone: Zone | undefined) {
+  return fc
+    .tuple(cellTextsOf(type), fc.boolean())
+    .chain(([some, withNull]) => {
+      const all = withNull ? [...some, fc.constant('null')] : some;
+      return fc.array(fc.oneof(...all), { minLength: 100, maxLength: 160 });
+    })
+    .map((cells) => {
+      const kept = cells.filter((cell) => cell !== '' && fitsBytes(type, cell, zone));
+      return { cells: kept, forms: kept.reduce((all, cell) => all | formsOfCell(cell, zone), 0) };
+    })
+    .filter(({ cells }) => cells.length > 0);
+}
+
+const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
+
+describe('the fast path for a clean column', () => {
+  const folder = newFolder();
+
+  async function readNatively(type: ColumnType, cells: readonly string[], zone: Zone | undefined) {
+    const file = join(folder, 'cells.csv');
+    writeFileSync(file, cells.map((cell, n) => `${n},${quoted(cell)}\n`).join(''));
+    await duck.run(
+      `CREATE OR REPLACE TABLE native AS FROM read_csv(${literal(file)}, auto_detect = false, header = false, delim = ',', ` +
+        `quote = '"', escape = '"', new_line = '\\n', columns = {'n': 'INTEGER', 'c': '${codecOf(type, zone).duckdbType}'})`,
+    );
+    return (await duck.rows(`SELECT ${sqlText(type, 'c', zone !== undefined)} FROM native ORDER BY n`)).map(
+      (row) => row[0],
+    );
+  }
+
+  for (const name of [undefined, 'Asia/Seoul', 'America/New_York']) {
+    const zone = name === undefined ? undefined : new Zone(name);
+    for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
+      it(`gives a column of type ${type} its values (${name ?? 'no zone'})`, async () => {
+        const codec = codecOf(type, zone);
+        await fc.assert(
+          fc.asyncProperty(columns(type, zone), async ({ cells, forms }) => {
+            await duck.load(cells);
+            const sql = sqlText(type, uncheckedValueSql(codec, 'c', forms), zone !== undefined);
+            const values = (await duck.column(sql)).map((text) => canonical(type, text));
+            const expected = cells.map((cell) => canonical(type, exactJson(jsonOf(type, cell, zone))));
+            expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(
+              expected.map((value, i) => ({ cell: cells[i], value })),
+            );
+            if (!canCast(codec, forms)) return;
+            const native = (await readNatively(type, cells, zone)).map((text) => canonical(type, text));
+            expect(native).toEqual(expected);
+          }),
+          { numRuns: 10 },
+        );
+      });
+    }
   }
 });

@@ -281,16 +281,6 @@ describe('a full refresh with other filters', () => {
     expect(fixture.requests.length).toBe(6);
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
   });
-
-  it('that dies is finished by the next sync', async () => {
-    await run({ rows: both }, { ...SETTINGS, toDateInclusive: 'false' });
-    const again = { ...other, toDateInclusive: 'false' } as const;
-    await fixture.run(again, { fullRefresh: true }, 2);
-    expect(fixture.target.days.get('2026-01-18')).toHaveLength(8);
-    await fixture.run(again);
-    const sizes = [...fixture.target.days].filter(([day]) => day < '2026-01-20').map(([, ids]) => ids.length);
-    expect(sizes).toEqual([4, 4, 4, 4, 4]);
-  });
 });
 
 describe('a day that is not over', () => {

@@ -86,18 +86,6 @@ describe('a run', () => {
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
   });
 
-  it('that dies loses what was not committed, nothing else', async () => {
-    // Days that may share rows are committed one by one.
-    const settings = { ...SETTINGS, toDateInclusive: 'false' } as const;
-    await (await start({ days: { to_date_inclusive: false } })).run(settings, {}, 4);
-    expect(fixture.target.commits.every((days) => days.length === 1)).toBe(true);
-    expect(fixture.target.state?.from_date).toBe('2026-01-15');
-    await fixture.run(settings);
-    expect(fixture.target.state?.from_date).toBe('2026-01-20');
-    const loaded = rows.filter(({ id }) => id >= 'df_login-2026-01-11' && id < 'df_login-2026-01-20');
-    expect(fixture.target.ids()).toHaveLength(loaded.length + 2);
-  });
-
   it('that was stopped ends with the reason of the signal', async () => {
     const slow = holding('2026-01-15');
     await start({ fault: slow.fault });
