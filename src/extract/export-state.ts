@@ -149,7 +149,7 @@ const malformedError = (why: string) =>
   );
 
 /** Throws a StateError if the state is of another service than this run. */
-export function checkService(state: ExportState | undefined, { service }: SettingsFingerprints): void {
+export function refuseOtherService(state: ExportState | undefined, { service }: SettingsFingerprints): void {
   if (state?.service === undefined || state.service === service) return;
   throw new StateError('The place holds the data of another service', 'use another place for this one');
 }
@@ -164,7 +164,7 @@ export function checkState(
   run: { readonly now: number; readonly fullRefresh: boolean },
 ): void {
   if (state === undefined) return;
-  checkService(state, fingerprints);
+  refuseOtherService(state, fingerprints);
   const isChanged = state.filters !== undefined && state.filters !== fingerprints.filters;
   if (isChanged && !run.fullRefresh) {
     throw new OtherFiltersError(

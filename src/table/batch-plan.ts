@@ -1,7 +1,7 @@
 import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';
-import { type CommitInfo, checkService } from '../extract/export-state.ts';
+import { type CommitInfo, refuseOtherService } from '../extract/export-state.ts';
 import { type ColumnPlan, planColumns } from './column-plan.ts';
 import { type ColumnSettings, settingsOfTable } from './column-type.ts';
 import type { TableState } from './place-state.ts';
@@ -37,7 +37,7 @@ export async function planBatch(
   const { table, commitInfo, columnSettings, countRows } = options;
   const { receipts, columns: columnsBefore } = tableBefore;
   // A run of another service may have made the place since this run was planned.
-  checkService(tableBefore.exportState, commitInfo.fingerprints);
+  refuseOtherService(tableBefore.exportState, commitInfo.fingerprints);
   const newestDownloads = withoutOlder(batch, receipts, options);
   if (newestDownloads.length === 0) return undefined;
   const mayBeUnchanged = !table.isSnapshot && !commitInfo.rewrites;
