@@ -47,12 +47,11 @@ export class ColumnKeys {
    *   ids                     rows of the column                    result
    *   some plain              some hashed, none under this key      a configuration failure
    *   some known by a hash    some plain, no key is given           a warning: plain, and only its hash is known
-   *   all known by a hash     all hashed under one key              nothing: their hashes are equal
+   *   any                     all hashed under one key              nothing: hashes of one id are equal
    *   any                     some hashed under another key         a warning: hashed under another key
    */
   missedRowsWarnings(placeName: string, ids: readonly { readonly isHashed: boolean }[]): string[] {
-    const hasPlainIds = ids.some(({ isHashed }) => !isHashed);
-    if (hasPlainIds && this.#keyChecks.length > 0 && this.matchingKey === undefined) {
+    if (ids.some(({ isHashed }) => !isHashed) && this.#keyChecks.length > 0 && this.matchingKey === undefined) {
       throw configError(
         `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
           'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
@@ -63,7 +62,7 @@ export class ColumnKeys {
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
     if (ids.some(({ isHashed }) => isHashed) && this.hasPlainRows && this.hashKey === undefined)
       return [warning('plain, and only its hash is known')];
-    if (!hasPlainIds && !this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
+    if (!this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);
     return hasOtherKeys ? [warning('hashed under another key')] : [];
   }

@@ -106,8 +106,9 @@ function formsInDaysOf(files: readonly FileOfDay[], { formsByDay }: PlannedColum
 }
 
 /**
- * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
- * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
+ * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells, each with the lengths of
+ * its name and text in bytes: `4:city5:Seoul` of `Seoul` in `city`. They stand in byte order of their names. Cells of
+ * equal names keep their order.
  */
 function keySql(header: CheckedFile['columns'], idIndex: number): string {
   const cells = header
