@@ -46,7 +46,7 @@ export function commitActions(
     txnId: randomUUID(),
   };
   const changedDays = new Set(fileChanges.map(({ day }) => day));
-  const leavingFiles = [...snapshot.adds].filter(([path]) => {
+  const leavingFiles = [...snapshot.liveFiles].filter(([path]) => {
     const fileDay = dayOfPath(path);
     // A file without a day has all profiles.
     const isReplaced = fileDay === undefined ? fileChanges.length > 0 : changedDays.has(fileDay);
@@ -64,8 +64,9 @@ export function commitActions(
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
 function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
-  const retentionSeconds = Math.ceil(retentionMsOf(place) / 1_000);
-  const retention = place.purpose === 'load' && { [RETENTION_KEY]: `interval ${retentionSeconds} seconds` };
+  const retention = place.purpose === 'load' && {
+    [RETENTION_KEY]: `interval ${Math.ceil(place.options.retentionMs / 1_000)} seconds`,
+  };
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),

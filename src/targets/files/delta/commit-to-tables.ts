@@ -38,19 +38,22 @@ export async function commitToTables(
   // No reader sees them before their entry.
   await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
   const tablesAfter = { ...tablesBefore };
+  const committedTables: TableName[] = [];
   for (const { name } of TABLES) {
     const [tableBefore, tableChange] = [tablesBefore[name], changes[name]];
     if (tableBefore === undefined || tableChange === undefined) continue;
     const tableAfter = await createNextEntry(place, tableBefore, tableChange);
     if (tableAfter === undefined) {
-      const isCommitted = (table: TableName) => tablesAfter[table] !== tablesBefore[table];
-      await storage.remove(newFiles.filter(({ table }) => !isCommitted(table)).map(({ path }) => path));
-      const keptPart = isCommitted(EVENTS.name)
-        ? 'of this commit, only the change of events was kept'
-        : 'nothing of this commit was kept';
+      const uncommittedFiles = newFiles.filter(({ table }) => !committedTables.includes(table));
+      await storage.remove(uncommittedFiles.map(({ path }) => path));
+      const keptPart =
+        committedTables.length === 0
+          ? 'nothing of this commit was kept'
+          : 'of this commit, only the change of events was kept';
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${keptPart}. Run again.`);
     }
     tablesAfter[name] = tableAfter;
+    committedTables.push(name);
     await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place));
   }
   return tablesAfter;
@@ -69,15 +72,15 @@ async function changeOfEvents(
   const fileChanges = change.fileChanges.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
   for await (const rewritten of rewriteOutdated(place, versionBefore.files, change)) fileChanges.push(rewritten);
-  const eventsAfter = { ...state.events, suppressionLength: state.suppressionLength };
-  const tableChange = { kind, state: eventsAfter, fileChanges };
-  if (kind === 'purge' || fileChanges.length > 0) return tableChange;
-  const { snapshot, missingPaths, state: eventsBefore } = versionBefore.tables.events;
+  const stateAfter = { ...state.events, suppressionLength: state.suppressionLength };
+  const eventsChange = { kind, state: stateAfter, fileChanges };
+  if (kind === 'purge' || fileChanges.length > 0) return eventsChange;
+  const { snapshot, missingPaths, state: stateBefore } = versionBefore.tables.events;
   // The first day makes the table.
-  if (eventsBefore === undefined) return undefined;
-  const makesProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
-  const changesState = missingPaths.size > 0 || stateActions(snapshot.domains, eventsAfter).length > 0;
-  return makesProfiles || changesState ? tableChange : undefined;
+  if (stateBefore === undefined) return undefined;
+  const areFirstProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
+  const needsEntry = areFirstProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, stateAfter).length > 0;
+  return needsEntry ? eventsChange : undefined;
 }
 
 function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChange | undefined {

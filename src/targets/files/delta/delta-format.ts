@@ -7,12 +7,9 @@
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
 //   the log       `protocol/`
 //
-// A purge may commit while others work. Each purge commits to events, and so does the first load of profiles. So a load
-// that began before a purge loses the race for the next entry. A file that is younger than the purge may still be
-// committed: it stays. A reader that misses an entry or a file reads the log again.
-//
-// `readVersion` reads both tables: a version of the place, which is no version of a log. `readTable` reads one, and looks
-// for its files. `followTable` reads its log alone. Each gives what it was given if nothing is new.
+// A purge may commit while others work. Each purge creates an entry of events, and so does the first load of profiles.
+// So a load that began before a purge finds the next entry taken, and fails. A file that is younger than the purge may
+// still be committed: it stays. A reader that misses an entry or a file reads the log again.
 
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
@@ -22,11 +19,11 @@ import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesFormat, OpenPlace } from '../format.ts';
 import { commitToTables, type DeltaTables, type DeltaVersion } from './commit-to-tables.ts';
-import { type DeltaTable, emptyTable, followTable, readTable } from './delta-table.ts';
+import { type DeltaTable, emptyTable, readNewEntries, readTable } from './delta-table.ts';
 import { foreignPathsIn, pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
 import { isDataFile } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
-import { committedAt, eraseAllButLatest, removeExpiredFiles } from './vacuum.ts';
+import { eraseAllButLatest, findCommitTime, removeExpiredFiles } from './vacuum.ts';
 
 const LAST_RUN_PATH = `${OWN_FOLDER}/last-run.json`;
 
@@ -53,8 +50,8 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
     const version = versionOf({
-      events: await followTable(place, events),
-      user_profiles: profiles && (await followTable(place, profiles)),
+      events: await readNewEntries(place, events),
+      user_profiles: profiles && (await readNewEntries(place, profiles)),
     });
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
@@ -67,7 +64,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 
   async eraseHistory(place, version) {
-    const purgedAt = await committedAt(place, version.tables.events.snapshot);
+    const purgedAt = await findCommitTime(place, version.tables.events.snapshot);
     for (const { snapshot } of tablesOf(version)) await eraseAllButLatest(place, snapshot, purgedAt);
   },
 
@@ -106,7 +103,7 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
 /** Reads the latest version; gives `before` itself if all is as before. */
 async function readVersion(place: OpenPlace, before: DeltaVersion): Promise<DeltaVersion> {
   const { storage, purpose } = place;
-  const tablesBefore = before.tables;
+  const { tables: tablesBefore } = before;
   const events = await readTable(place, tablesBefore.events);
   if (events.state === undefined) {
     await refuseLostLog(storage, await readLastRun(storage));

@@ -13,7 +13,7 @@ const TABLE_DOMAIN = `${DOMAIN_PREFIX}table`;
 /** The domain of a receipt is this and its day. */
 const DAY_DOMAIN_PREFIX = `${DOMAIN_PREFIX}day.`;
 /** The members of a table that are a domain each. */
-const MEMBERS = ['columns', 'changes', 'cursor'] as const;
+const MEMBERS_WITH_DOMAIN = ['columns', 'changes', 'cursor'] as const;
 const FORMAT_VERSION = 3;
 
 /** The content of `TABLE_DOMAIN`. */
@@ -33,7 +33,7 @@ export function stateActions(before: Domains, { suppressionLength, ...state }: L
   const tableDomain = { v: FORMAT_VERSION, writer: VERSION, timezone, suppression_length: suppressionLength };
   const after = new Map([
     [TABLE_DOMAIN, JSON.stringify(tableDomain)],
-    ...MEMBERS.map((name) => [DOMAIN_PREFIX + name, JSON.stringify(json[name])] as const),
+    ...MEMBERS_WITH_DOMAIN.map((name) => [DOMAIN_PREFIX + name, JSON.stringify(json[name])] as const),
     ...json.days.map((receipt) => [DAY_DOMAIN_PREFIX + receipt.day, JSON.stringify(receipt)] as const),
   ]);
   const changed = [...after].filter(([domain, configuration]) => before.get(domain) !== configuration);
@@ -53,7 +53,7 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
   const tableDomain = readDomain(TABLE_DOMAIN);
   checkVersion(tableDomain, FORMAT_VERSION, where(TABLE_DOMAIN));
   const { timezone, suppression_length } = requireValid<TableDomain>(validTable, tableDomain, where(TABLE_DOMAIN));
-  const members = Object.fromEntries(MEMBERS.map((name) => [name, readDomain(DOMAIN_PREFIX + name)]));
+  const members = Object.fromEntries(MEMBERS_WITH_DOMAIN.map((name) => [name, readDomain(DOMAIN_PREFIX + name)]));
   const dayDomains = [...domains.keys()].filter((domain) => domain.startsWith(DAY_DOMAIN_PREFIX));
   const days = dayDomains.map((domain) => {
     const receipt = parseReceipt(readDomain(domain), where(domain));

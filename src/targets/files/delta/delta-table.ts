@@ -7,7 +7,7 @@ import type { OpenPlace } from '../format.ts';
 import type { TableFile } from '../place-version.ts';
 import { commitActions, type TableChange } from './commit-actions.ts';
 import { type LogState, stateOf } from './delta-state.ts';
-import { liveFilesOf } from './file-actions.ts';
+import { tableFilesOf } from './file-actions.ts';
 import { checkProtocol } from './protocol/features.ts';
 import { entryPath, logFolder } from './protocol/paths.ts';
 import { readSnapshot } from './protocol/read-log.ts';
@@ -39,17 +39,17 @@ const tableAddress = ({ storage }: OpenPlace, { table }: Snapshot): string => `$
 
 /** Reads the latest version, and looks for its files; gives `before` itself if all is as before. */
 export async function readTable(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
-  const table = await followTable(place, before);
+  const table = await readNewEntries(place, before);
   if (table.state === undefined) return table;
   const missingPaths = await findMissingPaths(place, table.snapshot);
   if (isDeepStrictEqual(missingPaths, table.missingPaths)) return table;
   // A later entry of the log may have removed them.
-  const laterTable = await followTable(place, table);
+  const laterTable = await readNewEntries(place, table);
   return laterTable === table ? tableOf(place, table.snapshot, missingPaths) : readTable(place, laterTable);
 }
 
 /** Reads what is new in the log; gives `before` itself if nothing is. */
-export async function followTable(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
+export async function readNewEntries(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
   const snapshot = await readSnapshot(place, before.snapshot);
   if (snapshot === before.snapshot) return before;
   checkProtocol(snapshot.protocol, tableAddress(place, snapshot));
@@ -58,17 +58,17 @@ export async function followTable(place: OpenPlace, before: DeltaTable): Promise
 
 function tableOf(place: OpenPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
   const state = stateOf(snapshot.domains, tableAddress(place, snapshot));
-  const files = liveFilesOf(snapshot, missingPaths, state, place.storage.address);
+  const files = tableFilesOf(snapshot, missingPaths, state, place.storage.address);
   const removedDays = findRemovedDays(state.receipts, files);
   const receipts = withPrunedDays(state.receipts, removedDays, place.options.clock.now());
   return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()], removedDays };
 }
 
 /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
-async function findMissingPaths(place: OpenPlace, { table, adds }: Snapshot): Promise<Set<string>> {
+async function findMissingPaths(place: OpenPlace, { table, liveFiles }: Snapshot): Promise<Set<string>> {
   const listedPaths = new Set((await listDataFiles(place, table)).map(({ path }) => path));
   const missingPaths = new Set<string>();
-  for (const path of adds.keys()) {
+  for (const path of liveFiles.keys()) {
     if (!listedPaths.has(path) && (await place.storage.read(path)) === undefined) missingPaths.add(path);
   }
   return missingPaths;

@@ -46,7 +46,7 @@ export const removeAction = (add: Add, timestamp: number): Action => ({
 });
 
 /**
- * The number of rows, and for each column of the file those without a value: `liveFilesOf` reads its columns there. Only
+ * The number of rows, and for each column of the file those without a value: `tableFilesOf` reads its columns there. Only
  * system datetimes have a minimum and a maximum. Those of any other column would keep a person's value in the log.
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
@@ -71,8 +71,8 @@ function statsDatetime(text: string, suffix: string): string | undefined {
 }
 
 /** The live files but for missing ones. Throws a configuration failure for one that this program did not write. */
-export function liveFilesOf(
-  { table, adds }: Snapshot,
+export function tableFilesOf(
+  { table, liveFiles }: Snapshot,
   missingPaths: ReadonlySet<string>,
   state: TableState,
   storageAddress: string,
@@ -80,7 +80,7 @@ export function liveFilesOf(
   const tableColumns = fileColumns(DELTA_LAYOUT, state);
   const [firstReceiptDay] = state.receipts.keys();
   const files = new Map<Day, TableFile>();
-  for (const [path, { partitionValues, tags, stats, size: bytes }] of adds) {
+  for (const [path, { partitionValues, tags, stats, size: bytes }] of liveFiles) {
     if (missingPaths.has(path)) continue;
     const where = `${storageAddress}/${path}`;
     const partitionDay = dayOfPath(path);

@@ -3,7 +3,7 @@ import { hasObjects, listAll, type Storage } from '../../../storage/storage.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { foreignFilesError } from '../format.ts';
-import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts';
+import { isDataFile, logFileOf, logFolder, mayBeOwnFile } from './protocol/paths.ts';
 
 // Whose the files in the folders of the tables are: this program's, or somebody else's.
 
@@ -11,7 +11,7 @@ import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts
 export async function refuseForeignFiles(storage: Storage, table: TableName): Promise<void> {
   if (await hasObjects(storage, logFolder(table))) return;
   const paths = await pathsBesideLog(storage, table);
-  if (!paths.every(isOwnFile)) throw foreignFilesError(storage.address, table);
+  if (!paths.every(mayBeOwnFile)) throw foreignFilesError(storage.address, table);
 }
 
 /**
@@ -34,7 +34,7 @@ export async function refuseLostLog(storage: Storage, lastRun: RunRecord | undef
 /** The paths of the files in the folders of all tables that this program did not write. */
 export async function foreignPathsIn(storage: Storage): Promise<string[]> {
   const paths = await Promise.all(TABLES.map(({ name }) => pathsBesideLog(storage, name)));
-  return paths.flat().filter((path) => !isOwnFile(path));
+  return paths.flat().filter((path) => !mayBeOwnFile(path));
 }
 
 /** The paths of all files in the folder of a table but for its log. */

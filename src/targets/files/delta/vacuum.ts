@@ -3,9 +3,9 @@ import { transientError } from '../../../base/errors.ts';
 import { type ErasePredicate, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
 import { retentionMsOf } from './commit-actions.ts';
-import { type DeltaTable, followTable, listDataFiles } from './delta-table.ts';
+import { type DeltaTable, listDataFiles, readNewEntries } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import { entryPath, isOwnFile, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
+import { entryPath, logFileOf, logFolder, mayBeOwnFile, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 
 // Removes data files that left a table long ago, those of dead runs, and after a purge all of the past.
@@ -17,15 +17,15 @@ const UNCOMMITTED_MS = HOUR_MS;
 export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): Promise<void> {
   const dataFiles = await listDataFiles(place, before.snapshot.table);
   // A file that another run has just committed must be in the snapshot.
-  const { state, snapshot } = await followTable(place, before);
+  const { state, snapshot } = await readNewEntries(place, before);
   if (state === undefined) return;
   const now = place.options.clock.now();
   const retentionMs = retentionMsOf(place);
   const isExpired = ({ path, modified }: StoredObject) => {
-    if (snapshot.adds.has(path)) return false;
+    if (snapshot.liveFiles.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
     if (leftAt !== undefined) return leftAt < now - retentionMs;
-    return isOwnFile(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
+    return mayBeOwnFile(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
   await place.storage.remove(dataFiles.filter(isExpired).map(({ path }) => path));
 }
@@ -38,7 +38,7 @@ export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, pu
   const { storage } = place;
   const { table } = snapshot;
   const shouldEraseDataFile: ErasePredicate = ({ path, modified }) => {
-    if (snapshot.adds.has(path) || !isOwnFile(path)) return false;
+    if (snapshot.liveFiles.has(path) || !mayBeOwnFile(path)) return false;
     return modified < purgedAt || snapshot.tombstones.has(path);
   };
   await storage.erase(table, shouldEraseDataFile);
@@ -53,8 +53,8 @@ export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, pu
   await storage.erase(logFolder(table), shouldEraseLogFile);
 }
 
-/** Time at which a version was stored, by the clock of the store (ms since 1970). */
-export async function committedAt({ storage }: OpenPlace, { table, logVersion }: Snapshot): Promise<number> {
+/** The time at which a version was stored, by the clock of the store (ms since 1970). */
+export async function findCommitTime({ storage }: OpenPlace, { table, logVersion }: Snapshot): Promise<number> {
   const objects = await listAll(storage, logFolder(table), versionStem(table, logVersion));
   const entry = objects.find(({ path }) => path === entryPath(table, logVersion));
   if (entry !== undefined) return entry.modified;

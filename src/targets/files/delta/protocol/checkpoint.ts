@@ -79,15 +79,15 @@ async function removeOldLogFiles(storage: Storage, { table, logVersion }: Snapsh
   await storage.remove(oldFiles.map(({ path }) => path));
 }
 
-/** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */
+/** Stores a checkpoint, with the tombstones of `tombstonesSince` (ms) and later, then the pointer to it. */
 export async function writeCheckpoint(
   { storage, engine, runFolder }: OpenPlace,
   snapshot: Snapshot,
-  since: number,
+  tombstonesSince: number,
 ): Promise<void> {
   const { table, logVersion } = snapshot;
   const [jsonPath, parquetPath] = [join(runFolder.path, randomUUID()), join(runFolder.path, randomUUID())];
-  const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
+  const lines = Array.from(snapshot.actions(tombstonesSince), (action) => JSON.stringify(action));
   await writeFile(jsonPath, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
   const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
   await engine.run(

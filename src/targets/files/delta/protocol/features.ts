@@ -7,12 +7,12 @@ const DOMAINS_FEATURE = 'domainMetadata';
 const LOCAL_TIMES_FEATURE = 'timestampNtz';
 const KNOWN_FEATURES: ReadonlySet<string> = new Set([DOMAINS_FEATURE, LOCAL_TIMES_FEATURE]);
 
-/** The protocol of a new table: the features that it uses, and no others. `asInstants`: its datetimes are instants. */
-export const protocolOf = (asInstants: boolean): Protocol => ({
+/** The protocol of a new table: the features that it uses, and no others. `hasInstants`: its datetimes are instants. */
+export const protocolOf = (hasInstants: boolean): Protocol => ({
   minReaderVersion: READER_VERSION,
   minWriterVersion: WRITER_VERSION,
-  readerFeatures: asInstants ? [] : [LOCAL_TIMES_FEATURE],
-  writerFeatures: asInstants ? [DOMAINS_FEATURE] : [DOMAINS_FEATURE, LOCAL_TIMES_FEATURE],
+  readerFeatures: hasInstants ? [] : [LOCAL_TIMES_FEATURE],
+  writerFeatures: hasInstants ? [DOMAINS_FEATURE] : [DOMAINS_FEATURE, LOCAL_TIMES_FEATURE],
 });
 
 /** Throws a configuration failure for a table that requires what this program does not know. */

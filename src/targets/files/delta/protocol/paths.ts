@@ -29,7 +29,7 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly l
 export const isDataFile = (path: string): boolean => dayOfPath(path) !== undefined || PROFILES_FILE.test(path);
 
 /** True for the path of a data file of this program, or of a temporary file, whose writer its name does not tell. */
-export const isOwnFile = (path: string): boolean => isDataFile(path) || looksTemporary(path);
+export const mayBeOwnFile = (path: string): boolean => isDataFile(path) || looksTemporary(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
 export function dayOfPath(path: string): Day | undefined {

@@ -16,9 +16,9 @@ const READ_CONCURRENCY = 16;
 export const readSnapshot = (place: OpenPlace, before: Snapshot): Promise<Snapshot> =>
   // How a listed file fails that a purge has removed depends on the storage: so each failure is tried again. Then the
   // checkpoint of the purge has everything.
-  readOnce(place, before).catch(() => readOnce(place, before));
+  readSnapshotOnce(place, before).catch(() => readSnapshotOnce(place, before));
 
-async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
+async function readSnapshotOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
   const { storage } = place;
   const { table } = before;
   const objects = await listAll(storage, logFolder(table), versionStem(table, before.logVersion + 1));

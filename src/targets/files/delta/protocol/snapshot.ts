@@ -9,7 +9,7 @@ export class Snapshot {
   readonly protocol: Protocol | undefined;
   readonly metaData: MetaData | undefined;
   /** Live files by their path from the root of the storage. */
-  readonly adds = new Map<string, Add>();
+  readonly liveFiles = new Map<string, Add>();
   /** Files that left the table, by path. A checkpoint leaves out those whose retention has ended. */
   readonly tombstones = new Map<string, Remove>();
   readonly domains = new Map<string, string>();
@@ -21,11 +21,11 @@ export class Snapshot {
     for (const action of actions) {
       if ('add' in action) {
         const path = `${this.table}/${action.add.path}`;
-        this.adds.set(path, action.add);
+        this.liveFiles.set(path, action.add);
         this.tombstones.delete(path);
       } else if ('remove' in action) {
         const path = `${this.table}/${action.remove.path}`;
-        this.adds.delete(path);
+        this.liveFiles.delete(path);
         this.tombstones.set(path, action.remove);
       } else if ('domainMetadata' in action) {
         const { domain, configuration, removed } = action.domainMetadata;
@@ -41,16 +41,16 @@ export class Snapshot {
     return new Snapshot(this.table, logVersion, [...this.actions(), ...actions]);
   }
 
-  /** Yields the actions that a checkpoint must hold, with the tombstones younger than `since` (ms). */
-  *actions(since = 0): Generator<Action, void, undefined> {
+  /** Yields the actions that a checkpoint must hold, with the tombstones of `tombstonesSince` (ms) and later. */
+  *actions(tombstonesSince = 0): Generator<Action, void, undefined> {
     if (this.protocol !== undefined) yield { protocol: this.protocol };
     if (this.metaData !== undefined) yield { metaData: this.metaData };
     for (const [domain, configuration] of this.domains) {
       yield { domainMetadata: { domain, configuration, removed: false } };
     }
-    for (const add of this.adds.values()) yield { add };
+    for (const add of this.liveFiles.values()) yield { add };
     for (const remove of this.tombstones.values()) {
-      if ((remove.deletionTimestamp ?? 0) >= since) yield { remove };
+      if ((remove.deletionTimestamp ?? 0) >= tombstonesSince) yield { remove };
     }
   }
 }
