@@ -8,6 +8,8 @@ import { literal } from '../../base/sql.ts';
 import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { giveToFolderOwner, PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
 
+// A database file: whether this process has it open, what lies beside it, and how a new one is made.
+
 /** The path of the copy that replaces a file once it is complete. */
 export const copyPathOf = (file: string): string => `${file}.rewriting`;
 
@@ -41,8 +43,8 @@ export function removeDatabase(path: string): void {
 
 const SPILL_SUFFIX = '.tmp-';
 
-/** Where an engine spills what does not fit into memory. Each has a folder, since all name their files alike. */
-export const spillFolder = (file: string): string => `${file}${SPILL_SUFFIX}${randomBytes(6).toString('hex')}`;
+/** The folder where a new engine spills what memory cannot hold. Each has its own, since all name their files alike. */
+export const newSpillFolder = (file: string): string => `${file}${SPILL_SUFFIX}${randomBytes(6).toString('hex')}`;
 
 /** Removes what killed runs left beside a file that this process has open for writing: it has no readers. */
 export async function removeLeftovers(file: string, now: number): Promise<void> {

@@ -16,16 +16,13 @@ const STATEMENT_ERROR = /^(Binder|Parser|Catalog|Dependency|Missing Extension|No
 interface Failure {
   /** What errors of files and memory say. */
   readonly inFileError?: RegExp;
-  /** What errors of any class say that quote no cell. */
-  readonly inAnyError?: readonly RegExp[];
+  /** How texts that quote no cell begin, with their class. */
+  readonly beginnings?: readonly RegExp[];
   /** `sentence`: the first line of the text, without its class. The others: as `engineError` has them. */
   readonly toUserError: (place: string, sentence: string, pathOnDisk: string) => UserError;
 }
 
-/**
- * What texts of DuckDB mean. The first failure counts that a text fits. So `diskFull` comes before `outOfMemory`,
- * `downloadGone` before `runFolderGone`, that before `parquetGone`, `parquetDamaged` before `databaseUnreadable`, and all before `fileRefused`.
- */
+/** What texts of DuckDB mean. The first failure that a text fits counts: a narrow one stands before a wide one. */
 const FAILURES = {
   fileInUse: {
     inFileError: /Could not set lock on file|File is already open in|being used by another process/,
@@ -85,7 +82,7 @@ const FAILURES = {
   parquetDamaged: {
     // The copy of a bucket's file is named by a UUID alone.
     inFileError: /Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/s,
-    inAnyError: [
+    beginnings: [
       /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
       /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
       /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
@@ -108,15 +105,15 @@ const FAILURES = {
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   fileRefused: {
-    inAnyError: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
+    beginnings: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
     toUserError: (place, sentence) => configError(`${place} cannot be opened or written: ${sentence}.`),
   },
 } satisfies Record<string, Failure>;
 
 const failureOf = (text: string): Failure | undefined =>
   Object.values<Failure>(FAILURES).find(
-    ({ inFileError, inAnyError = [] }) =>
-      (isFileError(text) && inFileError?.test(text)) || inAnyError.some((pattern) => pattern.test(text)),
+    ({ inFileError, beginnings = [] }) =>
+      (isFileError(text) && inFileError?.test(text)) || beginnings.some((pattern) => pattern.test(text)),
   );
 
 const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
@@ -171,7 +168,7 @@ export class MisreadFileError extends UserError {
 }
 
 /** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
-export const isMisread = (thrown: unknown): boolean =>
+export const isCsvMisread = (thrown: unknown): boolean =>
   thrown instanceof MisreadFileError || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
 
 export const isOutOfMemory = (thrown: unknown): boolean => isFailure(thrown, 'outOfMemory');

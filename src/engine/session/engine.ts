@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';
-import { isMisread, isOutOfMemory } from './engine-errors.ts';
+import { isCsvMisread, isOutOfMemory } from './engine-errors.ts';
 
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; each transaction sets it. */
 export const PARALLEL_VARIABLE = 'dfinery_reads_in_parallel';
@@ -112,7 +112,7 @@ export class Engine {
         if (isOutOfMemory(error) && !this.isLowOnMemory) {
           this.isLowOnMemory = true;
           await this.run('SET threads = 1');
-        } else if (isMisread(error) && readsInParallel) {
+        } else if (isCsvMisread(error) && readsInParallel) {
           readsInParallel = false;
         } else {
           throw error;
@@ -136,8 +136,8 @@ export class Engine {
     rmSync(`${this.file}.wal`, { force: true });
   }
 
-  /** Lets checkpoints from now on also join row groups that removed rows have left partly empty. */
-  joinRowGroups(): Promise<number> {
+  /** Has checkpoints from now on also join row groups that removed rows have left partly empty. */
+  joinRowGroupsAtCheckpoint(): Promise<number> {
     return this.run('RESET max_vacuum_tasks');
   }
 

@@ -10,7 +10,7 @@ import { doublingPauses } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
-import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
+import { claimFile, fileIdentity, makeDatabase, newSpillFolder, removeLeftovers } from './database-file.ts';
 import { type Access, Engine, type EngineOptions, MAIN_DATABASE } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';
 
@@ -82,7 +82,7 @@ function createInstance(file: string, memoryLimit: string | undefined): Promise<
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
     memory_limit: memoryLimit ?? `${Math.floor(allowedBytes / 2 / MIB)}MiB`,
-    temp_directory: spillFolder(file),
+    temp_directory: newSpillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: 'false',
   });

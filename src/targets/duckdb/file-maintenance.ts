@@ -55,7 +55,7 @@ async function pruneDays(engine: Engine, state: PlaceState, firstKeptDay: Day): 
     await engine.run(`DELETE FROM ${rowsOfDaysSql(EVENTS, days)}`);
     await writeState(engine, { ...state, events: { ...events, receipts } });
   });
-  await engine.joinRowGroups();
+  await engine.joinRowGroupsAtCheckpoint();
   return pruneResult;
 }
 
