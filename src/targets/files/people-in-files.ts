@@ -1,6 +1,6 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import { UserError } from '../../base/errors.ts';
+import { configError, UserError } from '../../base/errors.ts';
 import { readLines } from '../../base/lines.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
 import { findPeople, jsonOfRows } from '../../engine/people/find-people.ts';
@@ -11,7 +11,7 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows, withTable } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
-import { TABLES } from '../../table/tables.ts';
+import { TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, Removal } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withPlace } from './open-place.ts';
@@ -112,16 +112,20 @@ async function sweepRuns({ storage, runFolder }: OpenPlace) {
 }
 
 async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { state, files } = version;
+  const { state, files, damagedFiles } = version;
+  const { address } = place.options;
+  const warnings = damageWarnings(version).map((message) => `${address}: ${message}`);
+  const lacksProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
+  if (lacksProfiles && query.searchesProfiles && query.ids.length > 0) {
+    throw configError(`People could be missed. ${warnings.join(' ')} Or give --mapping FILE.`);
+  }
   const relations = {
     events: await relationSqlOf(place, 'events', state.events, files),
     user_profiles: state.user_profiles && (await relationSqlOf(place, 'user_profiles', state.user_profiles, files)),
   };
-  const { address } = place.options;
   const searchedPlace = { engine: place.engine, placeName: address, state, relations };
   const { people, conditions } = await findPeople(searchedPlace, query);
-  const warnings = [...people.warnings, ...damageWarnings(version).map((message) => `${address}: ${message}`)];
-  return { searchedPlace, conditions, people: { ...people, warnings } };
+  return { searchedPlace, conditions, people: { ...people, warnings: [...people.warnings, ...warnings] } };
 }
 
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
