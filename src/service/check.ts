@@ -131,8 +131,8 @@ function verdictOn(
       return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
       const now = clock.now();
-      const { blockedUntil } = afterAnswer(UNKNOWN_QUOTA, { kind, quotaReport }, now);
-      const until = `${new Date(blockedUntil).toISOString()}, in ${formatDuration(blockedUntil - now)}`;
+      const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { kind, quotaReport }, now);
+      const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
       const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;
       return verdict('usable', message);
     }

@@ -4,7 +4,14 @@ import pLimit from 'p-limit';
 import { transientError } from '../../base/errors.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
-import { afterAnswer, type QuotaAnswer, type QuotaState, UNKNOWN_QUOTA } from './quota-rules.ts';
+import {
+  afterAnswer,
+  afterSending,
+  nextAllowedAt,
+  type QuotaAnswer,
+  type QuotaState,
+  UNKNOWN_QUOTA,
+} from './quota-rules.ts';
 
 export interface ExportQuotaOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly maxConcurrentExports: number;
@@ -35,8 +42,12 @@ export class ExportQuota {
    * than allowed.
    */
   run<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> {
+    const { clock } = this.#options;
     return this.#slots(async () => {
-      await this.#queue(() => this.#waitUntilAllowed(signal));
+      await this.#queue(async () => {
+        await this.#waitUntilAllowed(signal);
+        this.#state = afterSending(this.#state, clock.now());
+      });
       return send();
     });
   }
@@ -52,9 +63,10 @@ export class ExportQuota {
     try {
       for (;;) {
         signal.throwIfAborted();
-        const { blockedUntil: until } = this.#state;
-        const waitMs = until - clock.now();
-        if (waitMs <= 0) return;
+        const now = clock.now();
+        const until = nextAllowedAt(this.#state, now);
+        if (until === undefined) return;
+        const waitMs = until - now;
         const at = new Date(until).toISOString();
         if (waitMs > maxWaitMs) throw waitTooLongError(at, waitMs, maxWaitMs);
         if (waitMs >= SHOWN_WAIT_MS && until !== shownUntil) {
