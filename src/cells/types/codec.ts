@@ -14,18 +14,22 @@ interface JsonSchema {
  * repeated, so that it should be a column name. A cell is read in one of four ways, the cheapest first:
  *
  *     `CAST`, by `read_csv` itself   all cells fit, and `CAST` reads their forms
- *     `castFallback.uncheckedSql`    all cells fit
+ *     `uncheckedSql`                 all cells fit
  *     `valueSql`                     some cells may not fit: these are rescued
  *     `writeJson`                    for a record, without DuckDB
  */
 export interface ColumnCodec {
   /** The forms of the cells that fit. The text `null` is a value if it is among them; else it is absent, and fits. */
   readonly forms: CellForms;
+  /** Those of these forms that `CAST`, and so `read_csv` itself, reads; absent if it reads all of them. */
+  readonly castForms?: CellForms;
   readonly duckdbType: DuckDbType;
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   readonly jsonSchema: JsonSchema;
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
   valueSql(expr: string): string;
+  /** Cheaper SQL of the value of a text, where all texts have these forms, which fit; absent if it is `CAST`. */
+  uncheckedSql?(expr: string, forms: CellForms): string;
   /**
    * SQL of the canonical text of a value, without lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). It is the same
    * whatever narrower type the value had before: that of an integral double is the text of a long.
@@ -36,23 +40,6 @@ export interface ColumnCodec {
    * There `out` must have room for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number;
-  /** How cells are read that `CAST`, and so `read_csv` itself, does not read; absent if it reads all that fit. */
-  readonly castFallback?: CastFallback;
-}
-
-/**
- * The forms that fit a type and that `CAST` does not read.
- *
- *     type                   forms                                uncheckedSql
- *     datetime               DATETIME_DOT                         `strptime` for these, `CAST` for the others
- *     datetime with a zone   DATE, DATETIME_DASH, DATETIME_DOT    the same, as an instant of the zone
- *     lists                  all                                  `from_json`
- */
-interface CastFallback {
-  /** The forms of the cells that `CAST` does not read. */
-  readonly forms: CellForms;
-  /** SQL of the values of texts of these and other forms, which all fit; cheaper than `valueSql`. */
-  uncheckedSql(expr: string, forms: CellForms): string;
 }
 
 export interface ScalarCodec extends ColumnCodec {

@@ -85,15 +85,13 @@ export const fitsSql = (codec: ColumnCodec, expr: string): string =>
   `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.valueSql(expr)} IS NOT NULL)`;
 
 /** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
-export const canCast = ({ forms: fittingForms, castFallback }: ColumnCodec, forms: CellForms): boolean =>
-  (forms & (~fittingForms | (castFallback?.forms ?? 0))) === 0;
+export const canCast = (codec: ColumnCodec, forms: CellForms): boolean =>
+  (forms & ~(codec.castForms ?? codec.forms)) === 0;
 
 /** Cheaper SQL of the value of a text, NULL if that is NULL. Wrong unless all texts have these forms, which fit. */
 export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  const { castFallback, duckdbType } = codec;
-  if (castFallback === undefined || (forms & ~NULL_TEXT & castFallback.forms) === 0) return castSql(text, duckdbType);
-  return castFallback.uncheckedSql(text, forms);
+  return codec.uncheckedSql?.(text, forms) ?? castSql(text, codec.duckdbType);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that all cells fit; undefined while all are absent. */

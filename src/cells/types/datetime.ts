@@ -84,15 +84,16 @@ const datetimeSchema = (airbyteType: 'timestamp_with_timezone' | 'timestamp_with
 /** Times by a wall clock: `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`. */
 export const WALL_TIME_CODEC: ScalarCodec = {
   forms: WALL_FORMS,
+  castForms: WALL_FORMS & ~DATETIME_DOT,
   duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   valueSql: wallTimeSql,
+  uncheckedSql: uncheckedWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
     cellTime.read(bytes, start, end);
     return writeTime(cellTime, out, at, false);
   },
-  castFallback: { forms: DATETIME_DOT, uncheckedSql: uncheckedWallTimeSql },
 };
 
 /**
@@ -101,6 +102,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
  */
 export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,
+  castForms: DATETIME_OFFSET,
   duckdbType: 'TIMESTAMPTZ',
   jsonSchema: datetimeSchema('timestamp_with_timezone'),
   valueSql(expr) {
@@ -110,21 +112,19 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
       `ELSE ${inRange(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
+  uncheckedSql(expr, forms) {
+    const cast = castSql(expr, 'TIMESTAMPTZ');
+    const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
+    if ((forms & WALL_FORMS) === 0) return cast;
+    if ((forms & DATETIME_OFFSET) === 0) return instant;
+    return `CASE WHEN regexp_matches(${expr}, '${OFFSET_PATTERN}$') THEN ${cast} ELSE ${instant} END`;
+  },
   textSql: (expr) => wallTextSql(wallSql(expr, zone)),
   writeJson(bytes, start, end, out, at) {
     const form = cellTime.read(bytes, start, end);
     const wall = cellTime.seconds;
     cellTime.setSeconds((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - cellTime.offset);
     return writeTime(cellTime, out, at, true);
-  },
-  castFallback: {
-    forms: WALL_FORMS,
-    uncheckedSql(expr, forms) {
-      const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
-      if ((forms & DATETIME_OFFSET) === 0) return instant;
-      const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
-      return `CASE WHEN ${hasOffset} THEN ${castSql(expr, 'TIMESTAMPTZ')} ELSE ${instant} END`;
-    },
   },
 });
 

@@ -142,12 +142,13 @@ const listCodec = (
   textSql = jsonTextSql,
 ): ColumnCodec => ({
   forms: LIST_EMPTY | forms,
+  castForms: 0,
   duckdbType: `${item.duckdbType}[]`,
   jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
   valueSql: (expr) => valueSql(expr, item),
+  uncheckedSql: (expr) => fromJsonSql(expr, item),
   textSql,
   writeJson: writeList,
-  castFallback: { forms: ~0, uncheckedSql: (expr) => fromJsonSql(expr, item) },
 });
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
