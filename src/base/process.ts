@@ -47,7 +47,7 @@ function dieBySignal(signal: NodeJS.Signals): void {
 }
 
 /** Ends the process at once; call it only after all output is flushed. */
-export const endNow = (code: number): void => process.exit(code);
+export const endNow = (exitCode: number): void => process.exit(exitCode);
 
 /**
  * Lets the heap grow to five times its used part before V8 collects all garbage. V8 counts received bytes as growth of

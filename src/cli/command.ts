@@ -36,7 +36,7 @@ export interface CommandResult {
   /** True if stdout got binary data, which nothing may follow: then the result goes to stderr. */
   readonly isStdoutTaken?: boolean;
   /** Default: done. */
-  readonly exit?: ExitCode;
+  readonly exitCode?: ExitCode;
 }
 
 export const defineCommand = <A extends OptionTable = NoOptions, O extends OptionTable = NoOptions>(

@@ -7,7 +7,7 @@ import type { Context } from './context.ts';
 /** What is told of an error that ended a command. */
 export interface Failure {
   readonly thrown: unknown;
-  readonly exit: ExitCode;
+  readonly exitCode: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. Without secrets. */
   readonly sentence: string;
   /** Its line of the log, with the sentence. */
@@ -23,15 +23,15 @@ export function failureOf(thrown: unknown, { signal, redactor }: Context): Failu
   if (error instanceof Stopped || signal.aborted) {
     const reason: unknown = signal.reason ?? error;
     const sentence = redactor.mask(`${messageOf(reason)}. Run the same command again.`);
-    return { thrown, exit: stopExit(reason), sentence, level: 'warn', event: 'run.stopped' };
+    return { thrown, exitCode: exitCodeOfStop(reason), sentence, level: 'warn', event: 'run.stopped' };
   }
   if (error instanceof UserError) {
-    const { kind, where, exitCode: exit, message, detail } = error;
-    const common = { thrown, exit, sentence: redactor.mask(messageIn(error)), fields: { kind, ...where } };
+    const { kind, where, exitCode, message, detail } = error;
+    const common = { thrown, exitCode, sentence: redactor.mask(messageIn(error)), fields: { kind, ...where } };
     return { ...common, level: 'error', event: 'run.failed', ...(detail !== message && { detail }) };
   }
   const sentence = redactor.mask(`a defect of dfinery-elt, please report it: ${defectText(error)}`);
-  return { thrown, exit: EXIT.failed, sentence, level: 'error', event: 'run.defect' };
+  return { thrown, exitCode: EXIT.failed, sentence, level: 'error', event: 'run.defect' };
 }
 
 export function logFailure({ level, event, sentence, fields, detail }: Failure, logger: Logger): void {
@@ -40,7 +40,7 @@ export function logFailure({ level, event, sentence, fields, detail }: Failure, 
 }
 
 /** The process ends by the signal itself, which a shell shows as this code. */
-function stopExit(reason: unknown): ExitCode {
+function exitCodeOfStop(reason: unknown): ExitCode {
   if (!(reason instanceof Stopped)) return EXIT.later;
   return reason.signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
 }

@@ -18,13 +18,13 @@ await runUntilStopped(async (signal) => {
   const canAsk = isatty(0) && isatty(2);
   const prompts = canAsk ? terminalPrompts(process.stdin, process.stderr, signal) : undefined;
   const system = { terminal, clock: systemClock, env: systemEnv, signal, prompts };
-  let code: number = await runCommandLine(process.argv.slice(2), system);
+  let exitCode: number = await runCommandLine(process.argv.slice(2), system);
   try {
     await terminal.drain(signal);
   } catch (error) {
     terminal.log(messageOf(error));
-    code = error instanceof UserError ? error.exitCode : EXIT.failed;
+    exitCode = error instanceof UserError ? error.exitCode : EXIT.failed;
     await terminal.drain(signal).catch(() => {});
   }
-  if (!signal.aborted) endNow(code);
+  if (!signal.aborted) endNow(exitCode);
 }, systemClock);

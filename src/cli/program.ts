@@ -62,15 +62,15 @@ async function runCommand({ command, problem, values }: CommandLine, system: Sys
   } catch (thrown) {
     const failure = failureOf(thrown, context);
     logFailure(failure, context.logger);
-    const { exit, sentence: error } = failure;
-    commandResult = { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
+    const { exitCode, sentence: error } = failure;
+    commandResult = { result: { v: 1, kind: 'failure', exit: exitCode, error }, lines: [], exitCode };
   }
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
-  const { result, lines, exit = EXIT.done, isStdoutTaken } = commandResult;
+  const { result, lines, exitCode = EXIT.done, isStdoutTaken } = commandResult;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (values.json === true) await system.clock.sleep(APART_MS);
   const write = isStdoutTaken === true ? terminal.log : terminal.print;
   for (const line of values.json === true ? [JSON.stringify(result)] : lines) write(line);
-  return exit;
+  return exitCode;
 }

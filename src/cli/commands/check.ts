@@ -22,6 +22,6 @@ export const command = defineCommand({
     const { remaining = null, resetAt } = quotaReport;
     const reset_at = resetAt === undefined ? null : new Date(resetAt).toISOString();
     const result = { v: 1, usable: kind === 'usable', code, message, remaining, reset_at };
-    return { result, lines: [message], exit: EXIT_OF_VERDICT[kind] };
+    return { result, lines: [message], exitCode: EXIT_OF_VERDICT[kind] };
   },
 });

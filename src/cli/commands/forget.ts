@@ -158,8 +158,8 @@ function erasureResult(erased: ErasureResult, hasPlaces: boolean, context: Conte
   if (erased.failure !== undefined) {
     const failure = failureOf(erased.failure, context);
     logFailure(failure, logger);
-    const { exit, sentence: error } = failure;
-    return { result: { ...report, exit, error }, lines, exit };
+    const { exitCode, sentence: error } = failure;
+    return { result: { ...report, exit: exitCode, error }, lines, exitCode };
   }
   if (isPlan) {
     const way = `repeat the command with --execute --confirm ${report.hash}`;
@@ -179,7 +179,7 @@ async function verify(values: ForgetValues, context: Context): Promise<CommandRe
     ...(verdict.torn_bytes > 0 ? ['A crash has cut the last line. The next run removes the rest of it.'] : []),
     verdict.ok ? `The ledger is whole. Its head is ${verdict.head}` : 'The ledger is broken.',
   ];
-  return { result: verdict, lines, exit: verdict.ok ? EXIT.done : EXIT.failed };
+  return { result: verdict, lines, exitCode: verdict.ok ? EXIT.done : EXIT.failed };
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
@@ -188,17 +188,17 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   const list = await readIdList({ id, file: proofFile, column }, context.signal);
   const proof = await proveErasure(list, config, head);
-  const exit = exitOfProof(proof);
+  const exitCode = exitOfProof(proof);
   const isList = id === undefined;
-  if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exit };
+  if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exitCode };
   if (proof.problems.length > 0)
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
   await writePage(page, output, 'the page', context.terminal, PRIVATE_FILE_MODE);
-  if (output === '-') return { result: proof, lines: [], exit };
+  if (output === '-') return { result: proof, lines: [], exitCode };
   return {
     result: { ...proof, output },
     lines: [...summarySentences(proof), `The page to sign is in ${output}.`],
-    exit,
+    exitCode,
   };
 }

@@ -32,7 +32,7 @@ export const command = defineCommand({
     if (failure === undefined || hasStored) context.logger.info('run.summary', describeSummary(summary, place));
     if (failure !== undefined) logFailure(failure, context.logger);
     await notify(summary, input, notifyUrl, context);
-    return { result: summary, lines: [], exit: summary.exit, isStdoutTaken: isStdout(place) };
+    return { result: summary, lines: [], exitCode: summary.exit, isStdoutTaken: isStdout(place) };
   },
 });
 

@@ -18,7 +18,7 @@ export const command = defineCommand({
     const agrees = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
     if (agrees) lines.push(`${place.address} agrees with its receipts.`);
-    return { result: verification, lines, exit: agrees ? EXIT.done : EXIT.failed };
+    return { result: verification, lines, exitCode: agrees ? EXIT.done : EXIT.failed };
   },
 });
 

@@ -106,5 +106,5 @@ export async function withRunRecord(
 /** The outcome of a run that an error has ended, with what was done before it. */
 function failedRun(summary: Summary, error: unknown, context: Context): RunOutcome {
   const failure = failureOf(error, context);
-  return { summary: { ...summary, exit: failure.exit, error: failure.sentence }, failure };
+  return { summary: { ...summary, exit: failure.exitCode, error: failure.sentence }, failure };
 }
