@@ -36,7 +36,7 @@ export async function rewriteFile(
 export async function* rewriteOutdated(
   place: OpenPlace,
   files: readonly TableFile[],
-  { state, fileChanges }: Omit<PlaceChange, 'kind'>,
+  { state, fileChanges }: PlaceChange,
 ): AsyncGenerator<FileChange> {
   const { layout } = place.format;
   const tableColumns = fileColumns(layout, state.events);

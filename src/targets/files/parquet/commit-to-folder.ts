@@ -29,7 +29,7 @@ const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 
 export async function commitToFolder(
   place: FolderPlace,
   before: FolderVersion,
-  change: Omit<PlaceChange, 'kind'>,
+  change: PlaceChange,
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
@@ -86,7 +86,7 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  *   table of profiles with a new file    as before: as a receipt, its file brings it
  *   all else                             as after: columns are there before a file has them
  */
-function interimState(before: PlaceState, { state: after, fileChanges }: Omit<PlaceChange, 'kind'>): PlaceState {
+function interimState(before: PlaceState, { state: after, fileChanges }: PlaceChange): PlaceState {
   const newPaths = new Set(fileChanges.flatMap(({ newFile }) => newFile?.path ?? []));
   const otherReceipts = [...after.events.receipts.values()].filter(
     ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),

@@ -92,7 +92,7 @@ async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVe
     place.runFolder.checkHeld();
     if (change === undefined && !version.isLoaded) return { version, result };
     // Without a change of its own, what a killed run left is committed.
-    const folderChange = change ?? { state: version.state, fileChanges: [] };
+    const folderChange: PlaceChange = change ?? { kind: 'load', state: version.state, fileChanges: [] };
     return { version: await commitToFolder(place, version, folderChange, checkHeld), result };
   });
 }
