@@ -13,8 +13,6 @@ export interface Difference {
   readonly message: string;
 }
 
-export const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
-
 export interface VerifyResult {
   /** What does not agree with what was loaded: exit 1. */
   readonly differences: readonly Difference[];
@@ -44,16 +42,17 @@ export async function checkRows(
       expectedRows === undefined
         ? `${name} has ${plainCount(rows, 'row')} and no receipt`
         : `${name} should have ${plainCount(expectedRows, 'row')}, and has ${rows}`;
-    differences.push(difference('rows', message));
+    differences.push({ check: 'rows', message });
   }
   const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, relation, daySql);
   if (rowsWithoutKey > 0) {
-    const rowsHave = plainCount(rowsWithoutKey, 'row has', 'rows have');
-    differences.push(difference('keys', `${rowsHave} no _key in ${table.name}`));
+    const message = `${plainCount(rowsWithoutKey, 'row has', 'rows have')} no _key in ${table.name}`;
+    differences.push({ check: 'keys', message });
   }
   if (repeatedKeys > 0) {
-    const keysOccur = plainCount(repeatedKeys, 'key occurs', 'keys occur');
-    differences.push(difference('keys', `${keysOccur} more than once in ${table.isSnapshot ? table.name : 'a day'}`));
+    const unit = table.isSnapshot ? table.name : 'a day';
+    const message = `${plainCount(repeatedKeys, 'key occurs', 'keys occur')} more than once in ${unit}`;
+    differences.push({ check: 'keys', message });
   }
   const warnings =
     sharedKeys === 0 ? [] : [`${plainCount(sharedKeys, 'key occurs', 'keys occur')} under more than one day.`];

@@ -3,15 +3,15 @@
 import type { Day } from '../../base/days.ts';
 import type { Engine } from '../session/engine.ts';
 
-/** Counts rows by day. `relationAndCondition` may end with WHERE and a condition. `daySql`: SQL of the day of a row. */
+/** Counts rows by day. `relation` may end with WHERE and a condition. `daySql`: SQL of the day of a row. */
 export async function countRowsByDay(
   engine: Engine,
-  relationAndCondition: string,
+  relation: string,
   daySql = 'event_date',
 ): Promise<Map<Day, number>> {
   const rows = await engine.rows(`
     SELECT CAST(${daySql} AS VARCHAR) AS day, count(*) AS n
-    FROM ${relationAndCondition}
+    FROM ${relation}
     GROUP BY 1
     ORDER BY 1`);
   return new Map(rows.map(({ day, n }) => [String(day), Number(n)]));

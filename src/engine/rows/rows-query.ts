@@ -37,8 +37,8 @@ export interface PlannedTable {
  */
 export function queryOfDownloads(downloads: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
   const files = downloads.flatMap(({ files, receipt }) => files.map((file) => ({ ...file, receipt })));
-  const isInOrder = downloads.some(mayHaveDuplicateIds);
-  const fileGroups = groupBy(files, (file) => (isInOrder ? file.path : queryKeyOf(file, plannedTable)));
+  const keepsOrder = downloads.some(mayHaveDuplicateIds);
+  const fileGroups = groupBy(files, (file) => (keepsOrder ? file.path : queryKeyOf(file, plannedTable)));
   const queries = Array.from(fileGroups.values(), (group) => queryOfFiles(group, plannedTable));
   return {
     sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
@@ -78,7 +78,7 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
     const needsText = !everyRowHasId || index === idIndex;
     return cellSqlOf(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText });
   });
-  const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
+  const programColumnSqls: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
     event_date: perFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cellSqls),
@@ -86,7 +86,7 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
   };
   const cellsWithValue = cellSqls.filter(({ valueSql }) => valueSql !== undefined);
   const select = [
-    ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
+    ...table.programColumns.map(({ name }) => `${programColumnSqls[name]} AS ${name}`),
     ...cellsWithValue.map(({ valueSql, column }) => `${valueSql} AS ${identifier(column.name)}`),
   ];
   const readerTypes = cellSqls.map(({ readerType }) => readerType);

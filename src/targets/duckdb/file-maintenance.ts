@@ -3,7 +3,7 @@ import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
-import { checkRows, type Difference, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
+import { checkRows, type Difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/engine-errors.ts';
@@ -90,7 +90,7 @@ async function findDamagedTables(engine: Engine): Promise<Difference[]> {
       }
     } catch (error) {
       if (!isDamagedBlock(error)) throw error;
-      differences.push(difference('files', `the table ${name} cannot be read: its blocks are damaged`));
+      differences.push({ check: 'files', message: `the table ${name} cannot be read: its blocks are damaged` });
     }
   }
   return differences;
@@ -109,7 +109,7 @@ async function compareColumns(engine: Engine, table: Table, state: TableState) {
     const actualType = actualTypes.get(name) ?? 'absent';
     if (expectedType === actualType) continue;
     const message = `column ${name} of ${table.name} should be ${expectedType} and is ${actualType}`;
-    differences.set(name, difference('columns', message));
+    differences.set(name, { check: 'columns', message });
   }
   return differences;
 }

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { undefinedIfAbsent } from '../../base/errors.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { checkRows, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
+import { checkRows, type Difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { prunableBefore, withPrunedDays } from '../../table/receipts.ts';
@@ -35,7 +35,7 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
     if (hash === undefined) messages.push(`${file.path} is missing`);
     else if (hash !== file.sha256) messages.push(`${file.path} is not the file that was written`);
   }
-  const differences = messages.map((message) => difference('files', message));
+  const differences = messages.map((message): Difference => ({ check: 'files', message }));
   const warnings = dayWarnings(state.events);
   if (differences.length > 0) return { differences, warnings };
   for (const table of TABLES) {
