@@ -42,9 +42,9 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     const suppressedIds = await unifiedColumn.suppressedIds(suppressedPeople);
     const unifiedLookUp = await unifiedColumn.lookUp(soughtIds, suppressedIds);
     for (const warning of unifiedLookUp.warnings) warnings.add(warning);
-    const leavesSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
-    conditions[table.name] = leavesSql;
-    const groups = await groupRows(table, externalColumn, unifiedColumn, leavesSql);
+    const leavingSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
+    conditions[table.name] = leavingSql;
+    const groups = await groupRows(table, externalColumn, unifiedColumn, leavingSql);
     for (const { externalIds, unifiedIds, rowCount } of groups) {
       leavingGroups.push({
         queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),

@@ -106,10 +106,10 @@ export async function writeTableFile(
   const columns = await readFileColumns(engine, localPath);
   const listColumns = [...columns].flatMap(([name, type]) => (scalarOf(type).isList ? name : []));
   const statistics = new Map([...statisticsOf(row), ...(await statisticsOfLists(engine, localPath, listColumns))]);
-  const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
+  const [rows, bytes] = [row.count, row.file_size_bytes].map(Number);
   const sha256 = await hashFile(localPath);
   const path = format.layout.newPath(day, table);
-  return { table, day, path, localPath, rows: count, bytes, statistics, writtenAt, columns, sha256 };
+  return { table, day, path, localPath, rows, bytes, statistics, writtenAt, columns, sha256 };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes. */

@@ -67,15 +67,15 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       return { change: { ...change, state }, result: { people, suppressionLength, bytesBefore: bytesIn(version) } };
     });
     const { people, suppressionLength, bytesBefore } = result;
-    const eraseFailures = await eraseHistory(place, versionAfter);
-    const { liveFolders, sweepFailures } = await sweepRuns(place);
-    const damageNotes = damageWarnings(versionAfter).map((message) => `People may still be there: ${message}`);
+    const eraseSentences = await eraseHistory(place, versionAfter);
+    const damageSentences = damageWarnings(versionAfter).map((message) => `People may still be there: ${message}`);
+    const { liveFolders, sweepSentences } = await sweepRuns(place);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
       bytesBefore,
       bytesAfter: bytesIn(versionAfter),
-      unreached: [...eraseFailures, ...damageNotes, ...sweepFailures],
+      unreached: [...eraseSentences, ...damageSentences, ...sweepSentences],
       liveFolders,
     };
   });
@@ -98,9 +98,9 @@ async function eraseHistory(place: OpenPlace, version: PlaceVersion): Promise<st
 
 /** Removes what dead runs left in this place. Names what was not removed, and the folders of live runs. */
 async function sweepRuns({ storage, runFolder }: OpenPlace) {
-  if (storage.workFolder === undefined) return { sweepFailures: [], liveFolders: [] };
+  if (storage.workFolder === undefined) return { sweepSentences: [], liveFolders: [] };
   const sweep = await sweepRunFolders(storage.workFolder);
-  const sweepFailures = [
+  const sweepSentences = [
     ...sweep.stuckFolders.map(
       (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
     ),
@@ -108,7 +108,7 @@ async function sweepRuns({ storage, runFolder }: OpenPlace) {
       (path) => `${path} may hold the people, and is not of this user alone: remove it once its run is over.`,
     ),
   ];
-  return { sweepFailures, liveFolders: sweep.liveFolders.filter((path) => path !== runFolder.path) };
+  return { sweepSentences, liveFolders: sweep.liveFolders.filter((path) => path !== runFolder.path) };
 }
 
 async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {

@@ -12,7 +12,7 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName, typedColumns } from '../../table/tables.ts';
-import { columnTypeOf, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
+import { columnTypeOf, type FileColumns, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { byteRangesOfColumns, countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
@@ -50,13 +50,13 @@ export async function relationSqlOf(
 async function selectFilesSql(place: OpenPlace, table: TableName, state: TableState, files: readonly TableFile[]) {
   const { columns, timezone } = state;
   const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
-  const typesInFiles = new Map(files.flatMap((file) => [...file.columns]));
+  const columnsInFiles: FileColumns = new Map(files.flatMap((file) => [...file.columns]));
   const zone = zoneOf(timezone);
   const programValues = fileProgramColumns(place.format.layout, timezone).map(({ name, type }) => {
-    return `${castSql(typesInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
+    return `${castSql(columnsInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
   });
   const values = typedColumns(columns).map(({ name, type }) => {
-    const typeInFiles = columnTypeOf(typesInFiles.get(name), zone);
+    const typeInFiles = columnTypeOf(columnsInFiles.get(name), zone);
     const value = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
@@ -78,7 +78,7 @@ export async function countRowsInFiles(
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    const localPath = await localPathWithColumns(place, file, []);
+    const localPath = await localPathForColumns(place, file, []);
     try {
       rowsByDay.set(file.day, await countRowsOfFile(place.engine, localPath));
     } catch (error) {
@@ -104,7 +104,7 @@ export async function localPathOf(
  * As `localPathOf`, but only the footer and `columns` may be read. From a bucket it gives a copy of the same size, which
  * is empty except for the footer and the bytes from the first of these columns to the last.
  */
-export async function localPathWithColumns(
+export async function localPathForColumns(
   place: OpenPlace,
   file: TableFile,
   columns: readonly string[],

@@ -17,7 +17,7 @@ import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { readParquetSql, writeTableFile } from './parquet-file.ts';
 import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
-import { localPathWithColumns, relationSqlOf } from './read-files.ts';
+import { localPathForColumns, relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
 /** A planned batch, and what the writing of each of its days needs. */
@@ -91,7 +91,7 @@ async function withoutRowsOfNext(context: BatchContext, file: NewFile, download:
   const { place, plan, filesBefore } = context;
   const nextFile = filesBefore.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
-  const sharedSql = isAlsoInSql(plan, await localPathWithColumns(place, nextFile, idColumns(plan)));
+  const sharedSql = isAlsoInSql(plan, await localPathForColumns(place, nextFile, idColumns(plan)));
   const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
@@ -105,7 +105,7 @@ async function changeOfPreviousDay({ place, plan, filesBefore, changedAt }: Batc
   const previousFile = filesBefore.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return undefined;
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
-  const previousRows = readParquetSql([await localPathWithColumns(place, previousFile, idColumns(plan))]);
+  const previousRows = readParquetSql([await localPathForColumns(place, previousFile, idColumns(plan))]);
   const rowsLost = await place.engine.count(`${previousRows} WHERE ${leavingSql}`);
   if (rowsLost === 0) return undefined;
   const { tableBefore, columns } = plan;
@@ -122,8 +122,8 @@ function idColumns({ columns }: PlannedBatch): string[] {
 
 /** SQL that is TRUE for a row which another file also has, else FALSE. */
 function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
-  const id = sharedRowIdSql(columns);
-  return `coalesce(${id} IN (SELECT ${id} FROM ${readParquetSql([path])}), false)`;
+  const rowIdSql = sharedRowIdSql(columns);
+  return `coalesce(${rowIdSql} IN (SELECT ${rowIdSql} FROM ${readParquetSql([path])}), false)`;
 }
 
 const storedReceiptOf = ({ changedAt }: BatchContext, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {

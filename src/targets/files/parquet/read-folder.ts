@@ -1,5 +1,4 @@
 import { readdir } from 'node:fs/promises';
-import type { Day } from '../../../base/days.ts';
 import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
@@ -47,14 +46,9 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
   const { state, recordedFiles } = parseStateText(stateText, storage.fullPath(STATE_FILE));
-  const [profilesDay] = state.user_profiles?.receipts.keys() ?? [];
-  const possibleFiles: readonly PossibleFile[] = [
-    ...(await daysWithFolder(storage)).map((day) => ({ table: EVENTS.name, day, path: filePath(day, EVENTS.name) })),
-    { table: USER_PROFILES.name, day: profilesDay, path: PROFILES_FILE },
-  ];
   const comparisons = [];
-  for (const possibleFile of possibleFiles) {
-    comparisons.push(await compareFile(place, state, possibleFile, recordedFiles.get(possibleFile.path)));
+  for (const path of [...(await eventPathsIn(storage)), PROFILES_FILE]) {
+    comparisons.push(await compareFile(place, state, path, recordedFiles.get(path)));
   }
   const files = comparisons.flatMap(({ file }) => file ?? []);
   const adoptedFiles = comparisons.flatMap(({ adopted }) => adopted ?? []);
@@ -62,9 +56,6 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const correction = correctedState(state, adoptedFiles, { files, damagedFiles }, engine.clock.now());
   return { ...correction, isLoaded: true, files, damagedFiles, stateText };
 }
-
-/** A file that may be there. The day is undefined for profiles of which the state has no table. */
-type PossibleFile = Pick<FolderFile, 'table' | 'path'> & { readonly day: Day | undefined };
 
 /**
  * What a file is beside its record and its receipt in the state. A file of the recorded size and time has the recorded
@@ -83,12 +74,15 @@ type PossibleFile = Pick<FolderFile, 'table' | 'path'> & { readonly day: Day | u
 async function compareFile(
   { engine, storage }: FolderPlace,
   state: PlaceState,
-  { table, day, path }: PossibleFile,
+  path: string,
   recordedFile: RecordedFile | undefined,
 ): Promise<{ readonly file?: FolderFile; readonly adopted?: FileMetadata; readonly damaged?: DamagedFolderFile }> {
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   if (onDisk === undefined) return {};
+  const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
+  // Of profiles it is that of their one receipt; undefined if the state has no table of them.
+  const day = dayOfPath(path) ?? state.user_profiles?.receipts.keys().next().value;
   const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
   const hasSameSizeAndTime = recordedFile?.bytes === onDisk.bytes && recordedFile.modified === onDisk.modified;
   const sha256 = hasSameSizeAndTime ? recordedFile.sha256 : await hashFile(localPath);
@@ -113,10 +107,11 @@ async function compareFile(
   return { damaged: { table, day, path, recordedFile, tableState: state[table] } };
 }
 
-/** The days that have a folder. */
-async function daysWithFolder(storage: DiskStorage): Promise<Day[]> {
+/** The paths of the files of all days that have a folder, whether or not the file is there. */
+async function eventPathsIn(storage: DiskStorage): Promise<string[]> {
   const names = (await readdir(storage.fullPath(EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
-  return names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
+  const paths = names.sort().map((name) => `${EVENTS.name}/${name}/${DATA_FILE}`);
+  return paths.filter((path) => dayOfPath(path) !== undefined);
 }
 
 /** What a file says of itself. */
