@@ -26,7 +26,9 @@ export function placeAndConfig<T extends Target>(
   }
   // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
   const word = targetName ?? address;
-  const target = targets.find(({ isAt, name }) => word !== undefined && (isAt(word) || word.endsWith(`.${name}`)));
+  const target = targets.find(
+    ({ hasPlaceAt, name }) => word !== undefined && (hasPlaceAt(word) || word.endsWith(`.${name}`)),
+  );
   if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${word}.`);
   const forms = `${commandName} ${placeUsage(targets)}`;
   throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
@@ -49,7 +51,7 @@ export function checkedTarget<T extends Target>(
   const names = targets.map(({ name }) => name);
   if (target === undefined) throw unknownNameError('target', targetName, names);
   const path = pathInFolder(address, folder);
-  const { name: nameAtPath } = TARGETS.find(({ isAt }) => isAt(path)) ?? target;
+  const { name: nameAtPath } = TARGETS.find(({ hasPlaceAt }) => hasPlaceAt(path)) ?? target;
   if (nameAtPath === targetName) return target;
   throw configError(`${address} is a place of ${nameAtPath}: write ${`${prefix} ${nameAtPath} ${address}`.trim()}.`);
 }

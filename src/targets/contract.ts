@@ -22,8 +22,8 @@ export interface Target {
   readonly name: string;
   /** How help and messages name its places: `DIR`, `s3://BUCKET/PREFIX`. */
   readonly placeForms: readonly string[];
-  /** True if a place on this disk has the form of those of this target, loaded or not. */
-  isAt(path: string): boolean;
+  /** True if what is at a path of this disk has the form of a place of this target, loaded or not. */
+  hasPlaceAt(path: string): boolean;
   /**
    * Opens a place for loading, before the first request of a run. A missing one is made then, or by the first commit.
    * Throws a configuration failure for a place of another program, and for another time zone than the stored one.
@@ -101,8 +101,8 @@ export interface StreamSink extends Pick<Sink, 'recordRun' | 'close'> {
   write(downloads: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<void>;
 }
 
-/** Called for each day, in order, once its reader has taken all of its rows. `sent` of the first has the columns. */
-export type OnSent = (download: CheckedDay, sent: CommitResult) => void;
+/** Called for each day, in order, once its reader has taken all of its rows. The first `commit` adds the columns. */
+export type OnSent = (download: CheckedDay, commit: CommitResult) => void;
 
 /**
  * What is done with one place that was loaded. Each call opens the place, and closes it. All but `readState` throw a

@@ -69,12 +69,14 @@ export class Load {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);
     }
-    const loading = userProfiles ? this.loadProfiles(plan.settings, sink) : Promise.resolve();
-    const profilesError = await loading.catch((error) => {
+    let profilesError: UserError | undefined;
+    try {
+      if (userProfiles) await this.loadProfiles(plan.settings, sink);
+    } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof UserError) return error;
-      throw error;
-    });
+      if (!(error instanceof UserError)) throw error;
+      profilesError = error;
+    }
     await this.#loadDays(extraction, sink).catch((error) => {
       // A full disk has ended both alike.
       if (profilesError && profilesError.message !== messageOf(error))
@@ -125,9 +127,10 @@ export class Load {
     // The others of the batch had a later download in the place.
     const storedDays = new Set([...commit.daysWritten, ...commit.daysUnchanged]);
     const storedDownloads = batch.filter(({ receipt }) => storedDays.has(receipt.day));
-    this.#add(storedDownloads, commit);
+    this.#stored.total = sumOfCommits(this.#stored.total, commit);
     for (const { receipt } of storedDownloads) {
-      const { day, rows, bytes } = receipt;
+      const { day, rows, bytes, suppressed } = receipt;
+      this.#stored.suppressedRows += suppressed;
       const outcome = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
       logger.debug('day.committed', `${day} ${outcome}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
     }
@@ -135,19 +138,16 @@ export class Load {
 
   async #sendDays(extraction: Extraction, sink: StreamSink): Promise<void> {
     try {
-      await sink.write(extraction.checkedDays(), (download, sent) => this.#add([download], sent));
+      await sink.write(extraction.checkedDays(), ({ receipt }, commit) => {
+        this.#stored.total = sumOfCommits(this.#stored.total, commit);
+        this.#stored.suppressedRows += receipt.suppressed;
+      });
     } catch (error) {
       if (sink.isAllOrNothing) [this.#stored.total, this.#stored.suppressedRows] = [NOTHING_STORED, 0];
       throw error;
     } finally {
       logRescued(this.#deps.logger, this.#stored.total.rescuedCells);
     }
-  }
-
-  /** Adds a commit, and the downloads whose rows are in the place after it. */
-  #add(storedDownloads: readonly CheckedDay[], commit: CommitResult): void {
-    this.#stored.total = sumOfCommits(this.#stored.total, commit);
-    for (const { receipt } of storedDownloads) this.#stored.suppressedRows += receipt.suppressed;
   }
 }
 

@@ -9,7 +9,7 @@ import { STATE_FILE } from './files/parquet/folder-state.ts';
 export const duckdb: StatefulTarget = {
   name: 'duckdb',
   placeForms: ['FILE'],
-  isAt(path) {
+  hasPlaceAt(path) {
     try {
       return statSync(path).isFile() && isDuckDbFile(path);
     } catch {
@@ -23,7 +23,7 @@ export const duckdb: StatefulTarget = {
 
 /** Makes a target of one Parquet file a day. */
 function filesTarget(
-  descriptor: Pick<StatefulTarget, 'name' | 'placeForms' | 'isAt'>,
+  descriptor: Pick<StatefulTarget, 'name' | 'placeForms' | 'hasPlaceAt'>,
   loadFormat: () => Promise<FilesFormat>,
 ): StatefulTarget {
   return {
@@ -36,7 +36,7 @@ function filesTarget(
 }
 
 const parquet = filesTarget(
-  { name: 'parquet', placeForms: ['DIR'], isAt: (path) => existsSync(join(path, STATE_FILE)) },
+  { name: 'parquet', placeForms: ['DIR'], hasPlaceAt: (path) => existsSync(join(path, STATE_FILE)) },
   async () => (await import('./files/parquet/parquet-format.ts')).PARQUET,
 );
 const delta = filesTarget(
@@ -44,7 +44,7 @@ const delta = filesTarget(
     name: 'delta',
     placeForms: ['DIR', 's3://BUCKET/PREFIX'],
     // A first load may have stored profiles alone.
-    isAt: (path) => TABLES.some(({ name }) => existsSync(join(path, name, '_delta_log'))),
+    hasPlaceAt: (path) => TABLES.some(({ name }) => existsSync(join(path, name, '_delta_log'))),
   },
   async () => (await import('./files/delta/delta-format.ts')).DELTA,
 );
@@ -55,7 +55,7 @@ const STDOUT_ADDRESS = '-';
 export const arrow = {
   name: 'arrow',
   placeForms: ['FILE', STDOUT_ADDRESS],
-  isAt: () => false,
+  hasPlaceAt: () => false,
   async open(options: LoadOptions) {
     const pathOrStream = options.address === STDOUT_ADDRESS ? options.stdout : options.address;
     return (await import('./arrow/arrow-sink.ts')).openArrowSink(pathOrStream, options);

@@ -29,7 +29,7 @@ export interface LogState extends TableState {
 /** The actions that store what a change makes of the state. New profiles remove the receipt of those before. */
 export function stateActions(before: Domains, { suppressionLength, ...state }: LogState): Action[] {
   const json = tableToJson(state);
-  const { timezone } = json;
+  const { timezone } = state;
   const tableDomain = { v: FORMAT_VERSION, writer: VERSION, timezone, suppression_length: suppressionLength };
   const after = new Map([
     [TABLE_DOMAIN, JSON.stringify(tableDomain)],
@@ -60,6 +60,5 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
     if (DAY_DOMAIN_PREFIX + receipt.day === domain) return receipt;
     throw damagedError(where(domain), `it is a receipt of ${receipt.day}`);
   });
-  const state = parseTableState({ timezone, ...members, days }, tableAddress);
-  return { ...state, suppressionLength: suppression_length };
+  return { ...parseTableState({ timezone, ...members, days }, tableAddress), suppressionLength: suppression_length };
 }
