@@ -5,7 +5,7 @@ import type { Day } from '../base/days.ts';
 import { castSql, identifier, literal, varcharSql } from '../base/sql.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/csv/header.ts';
 import { type ColumnType, codecOf } from '../cells/types/column-types.ts';
-import { wallSql, type Zone } from '../cells/types/zone.ts';
+import { toWallTimeSql, type Zone } from '../cells/types/zone.ts';
 import { findColumn, type StoredColumn, type Table } from '../table/tables.ts';
 
 /** SQL of a column that every table has, by its name in the export. */
@@ -54,4 +54,4 @@ export function occurredAtSql(columns: readonly StoredColumn[], zone: Zone | und
 
 /** SQL of a stored time as clocks of a zone show it. Without a zone it is stored as it was written. */
 export const localTimeSql = (time: string, zone: Zone | undefined): string =>
-  zone === undefined ? time : wallSql(time, zone);
+  zone === undefined ? time : toWallTimeSql(time, zone);

@@ -18,13 +18,13 @@ export interface KeptColumn extends HeaderColumn {
 }
 
 /** By column of the header; undefined for a dropped one. */
-export type KeptColumns = readonly (KeptColumn | undefined)[];
+export type EditedColumns = readonly (KeptColumn | undefined)[];
 
 /** The effect of the edits on one header. `editedNames`: those of the edits that it has. */
 export function editHeader(
   header: readonly string[],
   { drop, hash }: ColumnEdits,
-): { readonly columns: KeptColumns; readonly editedNames: readonly string[] } {
+): { readonly columns: EditedColumns; readonly editedNames: readonly string[] } {
   const columnsOfHeader = headerColumns(header);
   const editNamesOf = ({ source }: HeaderColumn) =>
     settingNames(nfc(source), columnsOfHeader).filter((name) => drop.has(name) || hash.has(name));

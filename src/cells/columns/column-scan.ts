@@ -6,7 +6,7 @@ import { type ColumnType, formsOf, narrowestType } from '../types/column-types.t
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import { WallTime } from '../types/wall-time.ts';
 import type { Zone } from '../types/zone.ts';
-import type { KeptColumn, KeptColumns } from './column-edits.ts';
+import type { EditedColumns, KeptColumn } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */
@@ -68,7 +68,7 @@ interface Tally {
   readonly firstCells: FirstCell[];
 }
 
-const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
+const TIME_FORMS = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 const MAX_SCANNED_NAMES = 1_000;
 
@@ -84,7 +84,7 @@ export class ColumnScanner {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  constructor(header: readonly string[], columns: KeptColumns, zone: Zone | undefined) {
+  constructor(header: readonly string[], columns: EditedColumns, zone: Zone | undefined) {
     // A row of an export of profiles is a person.
     const idColumn = header.includes(DETAIL_LOG_ID) ? DETAIL_LOG_ID : UNIFIED_ID;
     this.#tallies = columns.map((column, i): Tally => {
@@ -148,10 +148,10 @@ export class ColumnScanner {
       tally.firstCells.push({ forms: newForms, shape: shapeOf(bytes, start, end) });
       if ((newForms & STRING) !== 0 && tally.column?.declaredType === undefined) tally.use = 'unread';
     }
-    if ((forms & TIMES) === 0) return;
-    const second = this.#wallClock(forms);
-    if (second < tally.earliestTime) tally.earliestTime = second;
-    if (second > tally.latestTime) tally.latestTime = second;
+    if ((forms & TIME_FORMS) === 0) return;
+    const seconds = this.#wallClock(forms);
+    if (seconds < tally.earliestTime) tally.earliestTime = seconds;
+    if (seconds > tally.latestTime) tally.latestTime = seconds;
   }
 
   /** The time of a cell by the zone's wall clock. */

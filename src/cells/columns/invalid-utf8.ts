@@ -1,6 +1,6 @@
 import { otherEncodingError } from '../csv/malformed.ts';
 import type { RowReader } from '../csv/row-reader.ts';
-import type { KeptColumns } from './column-edits.ts';
+import type { EditedColumns } from './column-edits.ts';
 
 /** A body has another encoding if so many cells are mostly replaced, and more than so many a row. */
 const MIN_REPLACED_CELLS = 10;
@@ -14,12 +14,12 @@ export interface InvalidUtf8 {
 
 /** Counts the cells of kept columns in which U+FFFD replaces characters. */
 export class InvalidUtf8Counter {
-  readonly #columns: KeptColumns;
+  readonly #columns: EditedColumns;
   #cells = 0;
   #mostlyReplacedCells = 0;
   #first: InvalidUtf8['first'];
 
-  constructor(columns: KeptColumns) {
+  constructor(columns: EditedColumns) {
     this.#columns = columns;
   }
 

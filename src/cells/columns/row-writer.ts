@@ -2,7 +2,7 @@ import { COMMA, isNullText, LF, QUOTE } from '../../base/ascii.ts';
 import { ByteBuffer } from '../../base/byte-buffer.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { BARE_CR, CellText, type CsvRow, QUOTED } from '../csv/row.ts';
-import type { KeptColumns } from './column-edits.ts';
+import type { EditedColumns } from './column-edits.ts';
 
 /** Length of a hash, which is ASCII without a character that is special in CSV (bytes). */
 const HASH_BYTES = 64;
@@ -14,11 +14,11 @@ const HASH_BYTES = 64;
 export class RowWriter {
   /** Length of the longest row written, with its line end (bytes). */
   longestRowBytes = 0;
-  readonly #columns: KeptColumns;
+  readonly #columns: EditedColumns;
   readonly #hashKey: HashKey | undefined;
   readonly #cell = new CellText();
-  /** For each column its index in the written row: the number of kept columns before it. */
-  readonly #positions: Int32Array;
+  /** For each column its index in the written row, which is the number of commas before its cell. */
+  readonly #commasBefore: Int32Array;
   #width = 0;
   readonly #hasEdits: boolean;
   /** The bytes of the rows that came last. */
@@ -28,10 +28,10 @@ export class RowWriter {
   #rangeEnd = 0;
   readonly #out = new ByteBuffer();
 
-  constructor(columns: KeptColumns, hashKey: HashKey | undefined) {
+  constructor(columns: EditedColumns, hashKey: HashKey | undefined) {
     this.#columns = columns;
     this.#hashKey = hashKey;
-    this.#positions = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));
+    this.#commasBefore = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));
     this.#hasEdits = columns.some((column) => column === undefined || column.isHashed);
   }
 
@@ -85,7 +85,7 @@ export class RowWriter {
     for (let k = 0; k < filledCells; k++) {
       const column = this.#columns[columnNumbers[k]];
       if (column === undefined) continue;
-      for (; commas < this.#positions[columnNumbers[k]]; commas++) this.#out.appendByte(COMMA);
+      for (; commas < this.#commasBefore[columnNumbers[k]]; commas++) this.#out.appendByte(COMMA);
       this.#writeCell(row, k, column.isHashed && !isHeader);
     }
     for (; commas < this.#width - 1; commas++) this.#out.appendByte(COMMA);

@@ -14,7 +14,7 @@ import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
 import { DATE_LENGTH, type WallTime } from './wall-time.ts';
-import { instantSql, isInYearRange, type Zone } from './zone.ts';
+import { isInYearRange, toInstantSql, type Zone } from './zone.ts';
 
 /**
  * The column types, a narrower one before every type that it can widen to. `widerTypes` are those, the nearest first.
@@ -117,5 +117,5 @@ export function widenSql(expr: string, from: ColumnType, to: ColumnType, zone: Z
   if (!widensTo(from, to)) throw systemError(`A column of type ${from} cannot become ${to}.`);
   if (to === 'string') return codecOf(from, zone).textSql(expr);
   const value = castSql(expr, TYPES[to].codec.duckdbType);
-  return to === 'datetime' && zone !== undefined ? instantSql(value, zone) : value;
+  return to === 'datetime' && zone !== undefined ? toInstantSql(value, zone) : value;
 }

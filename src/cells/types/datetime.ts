@@ -4,7 +4,7 @@ import type { ScalarCodec } from './codec.ts';
 import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 import { writeString } from './string.ts';
 import { WallTime } from './wall-time.ts';
-import { instantSql, isInYearRangeSql, wallSql, type Zone } from './zone.ts';
+import { isInYearRangeSql, toInstantSql, toWallTimeSql, type Zone } from './zone.ts';
 
 const MICROS_PER_MILLI = 1000;
 
@@ -24,7 +24,7 @@ const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
 const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
 /** SQL of the TIMESTAMP of a text without a zone; NULL for any other text. */
-const wallTimeSql = (expr: string): string =>
+const checkedWallTimeSql = (expr: string): string =>
   `CASE WHEN ${matchesSql(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
   `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`;
 
@@ -87,7 +87,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
   castForms: WALL_FORMS & ~DATETIME_DOT,
   duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
-  valueSql: wallTimeSql,
+  valueSql: checkedWallTimeSql,
   uncheckedSql: uncheckedWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
@@ -109,17 +109,17 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
     const inRange = (instant: string) => `CASE WHEN ${isInYearRangeSql(instant)} THEN ${instant} END`;
     return (
       `CASE WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${inRange(`TRY_CAST(${expr} AS TIMESTAMPTZ)`)} ` +
-      `ELSE ${inRange(instantSql(wallTimeSql(expr), zone))} END`
+      `ELSE ${inRange(toInstantSql(checkedWallTimeSql(expr), zone))} END`
     );
   },
   uncheckedSql(expr, forms) {
     const cast = castSql(expr, 'TIMESTAMPTZ');
-    const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
+    const instant = toInstantSql(uncheckedWallTimeSql(expr, forms), zone);
     if ((forms & WALL_FORMS) === 0) return cast;
     if ((forms & DATETIME_OFFSET) === 0) return instant;
     return `CASE WHEN regexp_matches(${expr}, '${OFFSET_PATTERN}$') THEN ${cast} ELSE ${instant} END`;
   },
-  textSql: (expr) => wallTextSql(wallSql(expr, zone)),
+  textSql: (expr) => wallTextSql(toWallTimeSql(expr, zone)),
   writeJson(bytes, start, end, out, at) {
     const form = cellTime.read(bytes, start, end);
     const wall = cellTime.seconds;

@@ -11,12 +11,12 @@ const INT64_DIGITS = 19;
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
 export function numberForm(bytes: Uint8Array, start: number, end: number): CellForms {
   const isNegative = bytes[start] === HYPHEN;
-  const firstDigit = isNegative ? start + 1 : start;
-  const wholeEnd = digitsEnd(bytes, firstDigit, end);
-  const digits = wholeEnd - firstDigit;
-  if (digits === 0 || (bytes[firstDigit] === ZERO && digits > 1)) return 0;
-  if (wholeEnd < end) return bytes[wholeEnd] === DOT ? doubleForm(bytes, firstDigit, wholeEnd, end) : 0;
-  if (bytes[firstDigit] === ZERO) return isNegative ? 0 : LONG;
+  const digitsStart = isNegative ? start + 1 : start;
+  const wholeEnd = digitsEnd(bytes, digitsStart, end);
+  const digits = wholeEnd - digitsStart;
+  if (digits === 0 || (bytes[digitsStart] === ZERO && digits > 1)) return 0;
+  if (wholeEnd < end) return bytes[wholeEnd] === DOT ? doubleForm(bytes, digitsStart, wholeEnd, end) : 0;
+  if (bytes[digitsStart] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
   if (digits > INT64_DIGITS) return 0;
   const value = BigInt(asciiText(bytes, start, end));
@@ -34,20 +34,20 @@ function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
  * DOUBLE for a number without a sign whose text from `dot` on is `.digits`. An exponent may follow a single leading
  * digit. 0 if its digits are not those of the shortest text of its value.
  */
-function doubleForm(bytes: Uint8Array, firstDigit: number, dot: number, end: number): CellForms {
+function doubleForm(bytes: Uint8Array, digitsStart: number, dot: number, end: number): CellForms {
   const fractionEnd = digitsEnd(bytes, dot + 1, end);
   if (fractionEnd === dot + 1) return 0;
   const hasExponent = fractionEnd < end;
-  if (!hasExponent && end - firstDigit - 1 <= EXACT_DIGITS) return DOUBLE;
-  if (hasExponent && (dot - firstDigit !== 1 || !isExponent(bytes, fractionEnd, end))) return 0;
-  const value = Number(asciiText(bytes, firstDigit, end));
-  const writtenDigits = trimZeros(asciiText(bytes, firstDigit, fractionEnd).replace('.', ''));
+  if (!hasExponent && end - digitsStart - 1 <= EXACT_DIGITS) return DOUBLE;
+  if (hasExponent && (dot - digitsStart !== 1 || !isExponent(bytes, fractionEnd, end))) return 0;
+  const value = Number(asciiText(bytes, digitsStart, end));
+  const writtenDigits = trimZeros(asciiText(bytes, digitsStart, fractionEnd).replace('.', ''));
   return Number.isFinite(value) && writtenDigits === digitsOf(value) ? DOUBLE : 0;
 }
 
 function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
-  const firstDigit = start + (bytes[start + 1] === HYPHEN || bytes[start + 1] === PLUS ? 2 : 1);
-  return bytes[start] === UPPER_E && firstDigit < end && digitsEnd(bytes, firstDigit, end) === end;
+  const digitsStart = start + (bytes[start + 1] === HYPHEN || bytes[start + 1] === PLUS ? 2 : 1);
+  return bytes[start] === UPPER_E && digitsStart < end && digitsEnd(bytes, digitsStart, end) === end;
 }
 
 /** The significant digits of the shortest text of a positive double; empty for zero. */

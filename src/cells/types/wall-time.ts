@@ -21,16 +21,16 @@ export class WallTime {
   offset = 0;
   /** The date of the last `seconds`, and when it began: the cells of an export share few dates. */
   #cachedDate = 0;
-  #cachedStart = 0;
+  #cachedDateStart = 0;
 
   get seconds(): number {
     const date = (this.year << 9) | (this.month << 5) | this.day;
     if (date !== this.#cachedDate) {
       this.#cachedDate = date;
       // `Date.UTC` takes a year before 100 for one of the last century.
-      this.#cachedStart = new Date(0).setUTCFullYear(this.year, this.month - 1, this.day) / 1000;
+      this.#cachedDateStart = new Date(0).setUTCFullYear(this.year, this.month - 1, this.day) / 1000;
     }
-    return this.#cachedStart + this.hour * 3600 + this.minute * 60 + this.second;
+    return this.#cachedDateStart + this.hour * 3600 + this.minute * 60 + this.second;
   }
 
   /** Sets everything but micros and offset. */

@@ -13,10 +13,10 @@ export const isInYearRangeSql = (time: string): string =>
   `epoch_us(${time}) >= ${YEAR_1}000000 AND epoch_us(${time}) < ${YEAR_10000}000000`;
 
 /** SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP, as `Zone.toUtc`. */
-export const instantSql = (wall: string, { name }: Zone): string => `timezone(${literal(name)}, ${wall})`;
+export const toInstantSql = (wall: string, { name }: Zone): string => `timezone(${literal(name)}, ${wall})`;
 
 /** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ. */
-export const wallSql = (instant: string, { name }: Zone): string => `timezone(${literal(name)}, ${instant})`;
+export const toWallTimeSql = (instant: string, { name }: Zone): string => `timezone(${literal(name)}, ${instant})`;
 
 /** True for a zone of the runtime; false for an offset such as +09:00, which later versions of Node take. */
 export function isZoneName(name: string): boolean {
