@@ -42,16 +42,16 @@ export async function planErasure(options: ErasureOptions) {
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
-  const requestableIds = deleter === undefined ? [] : listedIds;
   const isToRequest = ({ id, requestedAt }: ListedId) =>
     requestsAgain === true || !ledger.history.of(id).isDone(requestedAt);
+  const requestableIds = deleter === undefined ? [] : listedIds;
   const idsToRequest = requestableIds.filter(isToRequest);
   const idsDoneBefore = requestableIds.filter((listedId) => !isToRequest(listedId));
-  const confirmedIds = idsToRequest.filter((listedId) => outcomeOf(listedId, ledger) === 'done');
-  const idsToRequestAgain = new Set(confirmedIds.map(({ id }) => id));
-  const isListEmpty = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
+  const isConfirmed = (listedId: ListedId) => outcomeOf(listedId, ledger) === 'done';
+  const idsToRequestAgain = new Set(idsToRequest.filter(isConfirmed).map(({ id }) => id));
+  const erasesNobody = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
   const purgePlan =
-    purgeSettings === undefined || isListEmpty
+    purgeSettings === undefined || erasesNobody
       ? undefined
       : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequestAgain });
   return {
@@ -71,11 +71,14 @@ export async function planErasure(options: ErasureOptions) {
     /** What an officer repeats as the consent. */
     hash: consentHash(options, purgePlan),
     warnings: [
-      isListEmpty && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
+      erasesNobody && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
       // Else the failure of the plan says it.
       hasUsableRow(list.counts) ? (refusedParagraph(list.counts) ?? []) : [],
       list.warnings(),
-      memorySentence(idsDoneBefore, ledger, options) ?? [],
+      ledger.isKept
+        ? []
+        : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
+      idsDoneBefore.length === 0 ? [] : doneBeforeSentence(idsDoneBefore, ledger, options),
       otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
     ].flat(),
   };
@@ -84,12 +87,9 @@ export async function planErasure(options: ErasureOptions) {
 /** What the service has decided of an id, as the ledger knows it. */
 const outcomeOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.history.of(id))?.outcome;
 
-/** Whom the ledger knows as deleted, or that there is no ledger. */
-function memorySentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
+/** How many ids were deleted before, when, and how to request them again. */
+function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions): string {
   const { settings, requestsAgain } = options;
-  if (!ledger.isKept)
-    return 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.';
-  if (idsDoneBefore.length === 0) return undefined;
   const field = settings.requestedAtField;
   const ways = [
     requestsAgain === undefined ? [] : 'give forget --again',
