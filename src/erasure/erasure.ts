@@ -1,11 +1,12 @@
 // This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list/` checks the list,
 // `listed-people.ts` finds its people, `purge.ts` empties the places, `requests.ts` asks the service. `ledger/` keeps
-// what happened, and imports from `list/`. Of this folder the two import `key-file.ts` alone.
+// what happened, and imports from `list/`. Of this folder it imports `key-file.ts` alone.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
+import type { Ledger } from './ledger/ledger.ts';
 import type { Decision } from './ledger/lines.ts';
 import { type PurgeOutcome, purgePlaces } from './purge.ts';
 import { type RequestResult, sendRequests } from './requests.ts';
@@ -71,42 +72,50 @@ export async function runErasure(options: ErasureOptions & ErasureEvents) {
   return { report, failure: worstOf([...(purgeOutcome?.failures ?? []), requestsFailure]) };
 }
 
-/** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
-const MIN_REJECTED = 10;
-
+/** The failure of requests that were stopped, or left ids undecided or rejected. */
 function requestFailure(
   { ledger, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
   purgeOutcome: PurgeOutcome | undefined,
-  { settings, runtime }: ErasureOptions,
+  options: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
+  if (stoppedBy === undefined && undecided === 0) return rejectionFailure(counts, ledger, options);
   const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
   const areRowsGone = purgeOutcome?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = purgeOutcome ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
-  if (undecided > 0) {
-    const codes = codesText(counts.undecided_codes);
-    const undecidedText = `${withSeparators(undecided)}${codes && ` (${codes})`}`;
-    return transientError(
-      `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
-    );
+  const codes = codesText(counts.undecided_codes);
+  const undecidedText = `${withSeparators(undecided)}${codes && ` (${codes})`}`;
+  return transientError(
+    `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
+  );
+}
+
+/** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
+const MIN_REJECTED = 10;
+
+/** The failure of requests that are all decided; undefined if the rejected ones are no failure. */
+function rejectionFailure(
+  { done, rejected, rejected_codes }: RequestResult['counts'],
+  ledger: Ledger,
+  { settings, runtime }: ErasureOptions,
+): UserError | undefined {
+  const codes = codesText(rejected_codes);
+  if (done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed) {
+    if (ledger.isKept) {
+      return configError(
+        `The service rejected all ${withSeparators(rejected)} IDs (${codes}), and has confirmed none before: ` +
+          'the field with the IDs is probably wrong.',
+      );
+    }
+    // Without a ledger nobody knows whether the service has confirmed an id before.
+    runtime.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   }
-  const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;
-  if (isWrongField && ledger.isKept) {
-    return configError(
-      `The service rejected all ${withSeparators(rejected)} IDs (${codesText(counts.rejected_codes)}), and has confirmed none ` +
-        'before: the field with the IDs is probably wrong.',
-    );
-  }
-  // Without a ledger nobody knows whether the service has confirmed an id before.
-  if (isWrongField) runtime.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   if (settings.onRejected === 'continue' || rejected === 0) return undefined;
-  return configError(`The service rejected ${formatCount(rejected, 'ID')} (${codesText(counts.rejected_codes)}).`, {
-    exitCode: EXIT.guard,
-  });
+  return configError(`The service rejected ${formatCount(rejected, 'ID')} (${codes}).`, { exitCode: EXIT.guard });
 }
 
 /** These failures as one, with the exit code of the most severe; undefined if there are none. */
