@@ -1,6 +1,6 @@
 // This folder: the list of an erasure. `list-file.ts` reads its rows, and this file keeps its ids.
 
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { HOUR_MS } from '../../base/clock.ts';
 import { isDay } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
@@ -107,12 +107,10 @@ export class IdList {
 
   /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */
   get digest(): string {
-    const digest = createHash('sha256');
-    const texts = this.listedIds().map(({ id, requestedAt }) =>
+    const hashes = this.listedIds().map(({ id, requestedAt }) =>
       hash('sha256', JSON.stringify([id, requestedAt ?? null])),
     );
-    for (const text of texts.sort()) digest.update(text);
-    return digest.digest('hex');
+    return hash('sha256', hashes.sort().join(''));
   }
 
   warnings(): string[] {
