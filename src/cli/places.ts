@@ -53,7 +53,8 @@ export function checkedTarget<T extends Target>(
   const path = pathInFolder(address, folder);
   const { name: nameAtPath } = TARGETS.find(({ hasPlaceAt }) => hasPlaceAt(path)) ?? target;
   if (nameAtPath === targetName) return target;
-  throw configError(`${address} is a place of ${nameAtPath}: write ${`${prefix} ${nameAtPath} ${address}`.trim()}.`);
+  const rightWords = names.includes(nameAtPath) ? `${nameAtPath} ${address}` : placeUsage(targets);
+  throw configError(`${address} is a place of ${nameAtPath}: write ${`${prefix} ${rightWords}`.trim()}.`);
 }
 
 /** What all places of a command have in common. */

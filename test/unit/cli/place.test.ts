@@ -23,15 +23,7 @@ describe('a place of another target', () => {
   it.each(STATEFUL_TARGETS.map(({ name }) => name))('%s: each command names that target', async (name) => {
     const place = at(name);
     const other = name === 'duckdb' ? 'delta' : 'duckdb';
-    for (const [command, ...more] of [
-      ['status'],
-      ['sync'],
-      ['plan'],
-      ['verify'],
-      ['report', '-o', at('page.html')],
-      ['compact'],
-    ]) {
-      if (command === 'compact' && other !== 'duckdb') continue;
+    for (const [command, ...more] of [['status'], ['sync'], ['plan'], ['verify'], ['report', '-o', at('page.html')]]) {
       const { code, stderr } = await run([command, other, place, ...more]);
       expect([code, stderr]).toEqual([
         2,
@@ -40,6 +32,11 @@ describe('a place of another target', () => {
     }
     const forget = ['forget', '--id', 'x', '--in', other, place, '--by-column', 'x', '--purge-only'];
     expect((await run(forget)).stderr).toContain(`write --in ${name} ${place}.`);
+  });
+
+  it('is told that a command does not take its target', async () => {
+    const { code, stderr } = await run(['compact', 'duckdb', at('parquet')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('is a place of parquet: write compact duckdb FILE.')]);
   });
 
   it('is told of a Delta table, too, whose first load has stored profiles alone', async () => {
