@@ -60,80 +60,75 @@ export async function loadDayFromFile<T>(
       source: 'file',
     });
     checkAgainstStored(checkedDay.receipt, fileToLoad);
-    return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, rewrites: true });
+    return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, alwaysWrites: true });
   } finally {
     await spool.remove();
   }
 }
 
-/** Makes failures of this file. */
-const fileErrorOf =
-  ({ day }: FileToLoad) =>
-  (message: string, cause?: unknown) =>
-    configError(message, { cause, where: { day } });
+const fileError = (day: Day, message: string, cause?: unknown): UserError =>
+  configError(message, { cause, where: { day } });
 
 function checkNeedsFile({ day, receipts, settings }: FileToLoad, now: number): void {
   const storedReceipt = receipts?.get(day);
   const isLoaded = storedReceipt?.is_over === true && storedReceipt.pruned !== true;
   if (day < oldestExportedDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
   const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';
-  throw configError(`${day} ${why}: read it again with sync … --from ${day} --to ${day}.`, { where: { day } });
+  throw fileError(day, `${day} ${why}: read it again with sync … --from ${day} --to ${day}.`);
 }
 
 /** The last change of the file (ms since 1970). Throws if the day was not over by then. */
-async function lastChangeOf(fileToLoad: FileToLoad, now: number): Promise<number> {
-  const { file, day } = fileToLoad;
-  const fileError = fileErrorOf(fileToLoad);
+async function lastChangeOf({ file, day }: FileToLoad, now: number): Promise<number> {
   const { mtimeMs } = await stat(file).catch((error: unknown) => {
-    throw fileError(`${file} cannot be read: ${whyUnreadable(error)}.`, error);
+    throw fileError(day, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
-  if (mtimeMs > now) throw fileError(`${file} was changed in the future: set its time, or the clock, right.`);
+  if (mtimeMs > now) throw fileError(day, `${file} was changed in the future: set its time, or the clock, right.`);
   if (day <= lastDayOver(mtimeMs)) return mtimeMs;
   const changedAt = new Date(mtimeMs).toISOString().slice(0, 16);
-  throw fileError(`${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`);
+  throw fileError(day, `${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`);
 }
 
-async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
-  const { file, day, settings, state, suppression } = fileToLoad;
-  const fileError = fileErrorOf(fileToLoad);
+async function copyChecked(
+  { file, day, settings, state, suppression }: FileToLoad,
+  spool: RunFolder,
+  signal: AbortSignal,
+): Promise<CheckedFile> {
   const scannerOptions = scannerOptionsOf(settings, suppression);
   const output = await openSpoolOutput(spool);
   // Opened last: it may fail at once, and a failure that comes before its reader ends the process.
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const body = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw fileError(`${file} is no whole export: ${error.clause}.`);
-    if (error instanceof UnusableCsv) throw fileError(`${file} has ${error.mismatch}: convert it first.`);
+    if (error instanceof MalformedCsv) throw fileError(day, `${file} is no whole export: ${error.clause}.`);
+    if (error instanceof UnusableCsv) throw fileError(day, `${file} has ${error.mismatch}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw fileError(`${file} cannot be read: ${whyUnreadable(error)}.`, error);
+    throw fileError(day, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
   const copy = checkedFileOf(body);
   const { hasFinalNewline, columns } = copy;
   if (!hasFinalNewline && state?.final_newline !== false)
-    throw fileError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
+    throw fileError(day, `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
   if (copy.rows === 0)
-    throw fileError(`${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
-  if (columns.some((column) => isAbout(day, column))) return copy;
-  throw fileError(`${file} has no system column whose first and last time are of ${day}: is it of another day?`);
+    throw fileError(day, `${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
+  if (columns.some((column) => hasTimesOf(day, column))) return copy;
+  throw fileError(day, `${file} has no system column whose first and last time are of ${day}: is it of another day?`);
 }
 
 /** Throws if the file is stored under the day beside it, or if the place has more rows of its day. */
-function checkAgainstStored({ rows, sha256 }: Receipt, fileToLoad: FileToLoad): void {
-  const { file, day, receipts } = fileToLoad;
-  const fileError = fileErrorOf(fileToLoad);
+function checkAgainstStored({ rows, sha256 }: Receipt, { file, day, receipts }: FileToLoad): void {
   const neighbours = [addDays(day, -1), addDays(day, 1)].map((neighbour) => receipts?.get(neighbour));
   const sameFile = neighbours.find((receipt) => receipt?.sha256 === sha256 && receipt.pruned !== true);
   if (sameFile !== undefined)
-    throw fileError(`${file} is stored as the export of ${sameFile.day}: name the file of ${day}.`);
+    throw fileError(day, `${file} is stored as the export of ${sameFile.day}: name the file of ${day}.`);
   const storedReceipt = receipts?.get(day);
   const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
   if (rows >= rowsBefore) return;
   const counts = `${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}`;
-  throw fileError(`${file} has ${counts}: the stored rows stay.`);
+  throw fileError(day, `${file} has ${counts}: the stored rows stay.`);
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */
-function isAbout(day: Day, { group, earliestTime, latestTime }: ColumnScan): boolean {
+function hasTimesOf(day: Day, { group, earliestTime, latestTime }: ColumnScan): boolean {
   if (group !== 'system' || earliestTime > latestTime) return false;
   return earliestTime * 1000 >= startOf(addDays(day, -1)) && latestTime * 1000 < startOf(addDays(day, 2));
 }

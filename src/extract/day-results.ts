@@ -38,7 +38,7 @@ export class DayResults {
   #lastUnwantedDay: Day | undefined;
   /** Of the days that are over and failed; of the first that is not over. */
   readonly #dayErrors: UserError[] = [];
-  #openError: UserError | undefined;
+  #firstOpenDayError: UserError | undefined;
 
   constructor(plan: RunPlan, deps: ExtractDeps) {
     this.#plan = plan;
@@ -97,15 +97,15 @@ export class DayResults {
       this.#unprovenDays.push(unprovenDay);
       return undefined;
     }
-    const { day, checkedDay, answer } = unprovenDay;
-    logger.warn('day.empty_answer', `${day}: ${answer.clause}, twice. It counts as a day without rows.`, { day });
+    const { day, checkedDay, noDownload } = unprovenDay;
+    logger.warn('day.empty_answer', `${day}: ${noDownload.clause}, twice. It counts as a day without rows.`, { day });
     return this.#addDownloaded(checkedDay);
   }
 
   #addGone(day: Day): undefined {
     const { mode, state } = this.#plan;
-    const wasLost = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
-    if (wasLost || mode === 'named') this.gaps.push(day);
+    const isLost = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
+    if (isLost || mode === 'named') this.gaps.push(day);
     else this.#lastUnwantedDay = day;
     this.#untoldGoneDays.push(day);
   }
@@ -128,7 +128,7 @@ export class DayResults {
     if (!isOver) {
       const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
       logger.warn('day.open', message, { day });
-      this.#openError ??= error;
+      this.#firstOpenDayError ??= error;
       return;
     }
     this.#dayErrors.push(error);
@@ -148,7 +148,7 @@ export class DayResults {
       start: isShortened ? laterOf(start, addDays(lastUnwanted, 1)) : start,
       fingerprints,
       appends,
-      rewrites: mode !== 'sync',
+      alwaysWrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : this.gaps,
       includesToDate: settings.toDateInclusive === 'auto' ? includesToDate : undefined,
       hasFinalNewline,
@@ -182,7 +182,8 @@ export class DayResults {
       logger.warn('columns.unseen', message, { columns });
     }
     this.#warnOfGoneDays(' with the next day that is loaded');
-    const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openError);
+    const error =
+      this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#firstOpenDayError);
     this.logEnd(error);
     if (error !== undefined) throw error;
   }
@@ -208,7 +209,7 @@ function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefi
   if (unprovenDays.length === 0) return undefined;
   const days = formatDays(unprovenDays.map(({ day }) => day));
   return transientError(
-    `${days}: ${unprovenDays[0].answer.clause} before the service exported any day as CSV. ` +
+    `${days}: ${unprovenDays[0].noDownload.clause} before the service exported any day as CSV. ` +
       'So it is not known whether there are no events: nothing was stored of them, run again later.',
   );
 }

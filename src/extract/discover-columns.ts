@@ -40,16 +40,16 @@ export interface DiscoveredColumn {
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
   const lastDay = lastDayOver(now);
-  const sampledDays = `${addDays(lastDay, 1 - SAMPLED_DAYS)} to ${lastDay}`;
+  const sampledSpan = `${addDays(lastDay, 1 - SAMPLED_DAYS)} to ${lastDay}`;
   // The first day that every service still exports, and the last that has begun everywhere.
   const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), lastDayBegunEverywhere(now)];
-  const cost = `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledDays} for the types.`;
-  deps.logger.info('discover.cost', cost);
+  const costMessage = `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledSpan} for the types.`;
+  deps.logger.info('discover.cost', costMessage);
   const header = await downloadHeader({ ...filtersOf(config), from, to }, deps).catch((error: unknown) => {
     if (!(error instanceof UserError && error.kind === 'transient')) throw error;
     const message =
       `The header of ${from} to ${to} (history_days) was not exported: columns that are missing from ` +
-      `${sampledDays} are not known. ${error.message}`;
+      `${sampledSpan} are not known. ${error.message}`;
     deps.logger.warn('discover.partial', message);
     return [];
   });
@@ -88,19 +88,19 @@ function joinColumns(
 /** The columns of the last days, from all cells; of fewer days if the service refuses them. Throws a UserError. */
 async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const to = config.toDateInclusive === 'false' ? addDays(lastDay, 1) : lastDay;
-  for (let days = SAMPLED_DAYS; ; days--) {
-    const from = addDays(lastDay, 1 - days);
+  for (let dayCount = SAMPLED_DAYS; ; dayCount--) {
+    const from = addDays(lastDay, 1 - dayCount);
     const label = from === lastDay ? lastDay : `${from} to ${lastDay}`;
-    const answer = await downloadChecked({
+    const download = await downloadChecked({
       ...deps,
       label,
       request: { ...filtersOf(config), from, to },
       openOutput: () => ({ write() {} }),
     });
-    if (answer.kind === 'checked') return answer.scan.columns;
-    if (answer.kind === 'empty') return [];
-    const mayBeTooMany = ['too_large', 'invalid', 'gone'].includes(answer.kind);
-    if (days === 1 || !mayBeTooMany) throw downloadError(label, answer);
+    if (download.kind === 'checked') return download.scan.columns;
+    if (download.kind === 'empty') return [];
+    const mayBeTooMany = ['too_large', 'invalid', 'gone'].includes(download.kind);
+    if (dayCount === 1 || !mayBeTooMany) throw downloadError(label, download);
   }
 }
 

@@ -42,7 +42,7 @@ export interface CommitInfo {
   readonly start: Day;
   readonly fingerprints: SettingsFingerprints;
   /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
-  readonly rewrites: boolean;
+  readonly alwaysWrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
   readonly includesToDate?: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */

@@ -45,9 +45,9 @@ export async function loadSnapshot(
   const requestedAt = clock.now();
   const spool = await RunFolder.open(spoolDir, clock);
   try {
-    const answer = await downloadProfiles(ALL_PROPERTIES, { ...deps, openOutput: () => openSpoolOutput(spool) });
-    if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
-    const file = checkedFileOf(answer);
+    const download = await downloadProfiles(ALL_PROPERTIES, { ...deps, openOutput: () => openSpoolOutput(spool) });
+    if (download.kind !== 'checked') throw snapshotError(download, lastSnapshot);
+    const file = checkedFileOf(download);
     service.markColumnsSeen(file.editedNames);
     const { rows } = file;
     const { rows: rowsBefore, rows_stored: storedRows } = lastSnapshot ?? { rows: 0, rows_stored: 0 };
@@ -68,11 +68,11 @@ export async function loadSnapshot(
       requestedAt,
       is_over: true,
       filters: fingerprints.filters,
-      exports: answer.exports,
+      exports: download.exports,
       verifiedAt: now,
     });
     // It replaces the one before also if it is the same.
-    await store(snapshot, { now, start: day, fingerprints, rewrites: true });
+    await store(snapshot, { now, start: day, fingerprints, alwaysWrites: true });
   } finally {
     await spool.remove();
   }

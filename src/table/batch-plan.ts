@@ -40,7 +40,7 @@ export async function planBatch(
   refuseOtherService(tableBefore.exportState, commitInfo.fingerprints);
   const newestDownloads = withoutOlder(batch, receipts, options);
   if (newestDownloads.length === 0) return undefined;
-  const mayBeUnchanged = !table.isSnapshot && !commitInfo.rewrites;
+  const mayBeUnchanged = !table.isSnapshot && !commitInfo.alwaysWrites;
   const unchangedDownloads = mayBeUnchanged ? await findUnchanged(newestDownloads, receipts, countRows) : [];
   const downloads = newestDownloads.filter((download) => !unchangedDownloads.includes(download));
   const settings = settingsOfTable(table, columnSettings);

@@ -1,4 +1,4 @@
-// This folder: one day, from its request to a checked download. `day-download.ts` says what an answer means for a day.
+// This folder: one day, from its request to a checked download. `day-download.ts` says what a download means for a day.
 // `end-day.ts` proves whether an export includes its end. `parts.ts` divides a day that is too large.
 // `download-queue.ts` downloads several days at once.
 
@@ -30,7 +30,7 @@ interface DownloadedDay {
 /** A day that was answered twice without data. If the service has exported another day, it is one without rows. */
 export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
   readonly kind: 'unproven';
-  readonly answer: NoDownload;
+  readonly noDownload: NoDownload;
 }
 
 /** A day that was not loaded; other days may be. The next run reads one that is not over. */
@@ -73,16 +73,16 @@ export class DayDownloader {
   async run(): Promise<DayResult> {
     const { service, settings, endProofDay } = this.#deps;
     const provesEnd = this.#day === endProofDay;
-    const answer = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
-    const dayResult = await this.#resultOf(answer);
+    const download = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
+    const dayResult = await this.#resultOf(download);
     return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
   }
 
   /** Sends exports until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
-  readonly #export = async (changes?: Partial<EventRequest>): Promise<SpooledDownload> => {
+  readonly #export = async (overrides?: Partial<EventRequest>): Promise<SpooledDownload> => {
     const { service, spool, settings } = this.#deps;
-    const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...changes };
-    const answer = await downloadChecked({
+    const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...overrides };
+    const download = await downloadChecked({
       ...this.#deps,
       request,
       label: request.from,
@@ -90,15 +90,15 @@ export class DayDownloader {
       rowsMayChange: !this.#isOver,
       openOutput: () => openSpoolOutput(spool),
     });
-    this.#exports += answer.exports;
-    if (answer.kind === 'checked') service.learnFromScan(answer.scan);
-    return answer;
+    this.#exports += download.exports;
+    if (download.kind === 'checked') service.learnFromScan(download.scan);
+    return download;
   };
 
   /**
-   * What the final answer to an export means for the day.
+   * What a download means for the day.
    *
-   *   answer                     a day that is over                       a day that is not over
+   *   download                   a day that is over                       a day that is not over
    *   checked                    its rows                                 its rows
    *   empty                      unproven, if it comes twice and no rows  left to the next run
    *                              are stored under the same filters; or failed
@@ -108,24 +108,24 @@ export class DayDownloader {
    *   config, invalid            ends the run                             left to the next run
    *   later                      failed                                   left to the next run
    */
-  async #resultOf(answer: SpooledDownload): Promise<DayResult> {
+  async #resultOf(download: SpooledDownload): Promise<DayResult> {
     const day = this.#day;
-    if (answer.kind === 'checked') return this.#downloaded([checkedFileOf(answer)]);
-    if (!this.#isOver) return this.#failed(downloadError(day, answer));
-    switch (answer.kind) {
+    if (download.kind === 'checked') return this.#downloaded([checkedFileOf(download)]);
+    if (!this.#isOver) return this.#failed(downloadError(day, download));
+    switch (download.kind) {
       case 'empty':
-        return this.#confirmEmpty(answer);
+        return this.#confirmEmpty(download);
       case 'too_large':
         return this.#inParts();
       case 'gone':
         return { kind: 'gone', day };
       case 'unsupported':
-        return this.#failed(unsupportedError(day, answer));
+        return this.#failed(unsupportedError(day, download));
       case 'config':
       case 'invalid':
-        throw downloadError(day, answer);
+        throw downloadError(day, download);
       default:
-        return this.#failed(downloadError(day, answer));
+        return this.#failed(downloadError(day, download));
     }
   }
 
@@ -134,17 +134,17 @@ export class DayDownloader {
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows of the same filters. */
-  async #confirmEmpty(answer: NoDownload): Promise<DayResult> {
+  async #confirmEmpty(first: NoDownload): Promise<DayResult> {
     const day = this.#day;
-    const secondAnswer = await this.#export();
-    if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
+    const second = await this.#export();
+    if (second.kind !== 'empty') return this.#resultOf(second);
     // All rows of the day may have been removed since, those of erased people.
     const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#storedRows.rowsBefore;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
-    if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
-    if (rows === 0) return { ...this.#downloaded([]), kind: 'unproven', answer };
+    if (second.code !== first.code) return fail(`${day}: ${first.clause}, and then ${second.clause}.`);
+    if (rows === 0) return { ...this.#downloaded([]), kind: 'unproven', noDownload: first };
     return fail(
-      `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
+      `${day} has ${plainCount(rows, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
     );
   }
 

@@ -64,11 +64,11 @@ export class DownloadQueue {
    */
   async #sendFirst(): Promise<void> {
     const { endProofDay, settings, clock } = this.#deps;
-    if (endProofDay !== undefined) await this.#resultAlone(endProofDay);
+    if (endProofDay !== undefined) await this.#resultBeforeOthers(endProofDay);
     await this.#proveExports();
     const oldestDay = oldestExportedDay(clock.now(), settings.historyDays);
     const lostDay = this.#days.findLast((day) => day < oldestDay);
-    if (lostDay !== undefined) await this.#resultAlone(lostDay);
+    if (lostDay !== undefined) await this.#resultBeforeOthers(lostDay);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
@@ -77,16 +77,16 @@ export class DownloadQueue {
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
-      const dayResult = await this.#resultAlone(day);
+      const dayResult = await this.#resultBeforeOthers(day);
       if (dayResult.kind !== 'unproven') return;
-      codes.add(dayResult.answer.code);
+      codes.add(dayResult.noDownload.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND_CODE))
       throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);
   }
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
-  async #resultAlone(day: Day): Promise<DayResult> {
+  async #resultBeforeOthers(day: Day): Promise<DayResult> {
     const dayResult = await this.#resultOf(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
     // Of the days on which others depend the newer ones come first.

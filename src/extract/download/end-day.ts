@@ -10,12 +10,12 @@ const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
-/** The answers that another `to_date` may change. */
+/** The kinds of a download that another `to_date` may change. */
 const MAY_DEPEND_ON_END = new Set<SpooledDownload['kind']>(['checked', 'empty', 'invalid', 'too_large']);
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most, and tells `service`.
- * Returns the answer for D under the rule that holds then. Rows prove it only if they have every column by which the
+ * Returns the download of D under the rule that holds then. Rows prove it only if they have every column by which the
  * service may select.
  *
  *   [D,D] spans an hour                                                       the end is included
@@ -24,20 +24,20 @@ const MAY_DEPEND_ON_END = new Set<SpooledDownload['kind']>(['checked', 'empty', 
  */
 export async function proveEndDay(
   day: Day,
-  sendExport: (changes: Partial<EventRequest>) => Promise<SpooledDownload>,
+  sendExport: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
   service: ExtractDeps['service'],
   settings: ExportSettings,
 ): Promise<SpooledDownload> {
-  const next = addDays(day, 1);
+  const nextDay = addDays(day, 1);
   const dayAlone = await sendExport({ to: day });
   if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return dayAlone;
   if (dayAlone.kind === 'checked' && keepsColumn(EVENT_DATETIME, settings) && spansAnHour(dayAlone.scan.columns)) {
     service.learnFromProof(day, true);
     return dayAlone;
   }
-  const bothDays = await sendExport({ to: next });
+  const bothDays = await sendExport({ to: nextDay });
   if (hasNoRows(dayAlone) && bothDays.kind === 'checked' && bothDays.scan.rows > 0) {
-    const nextAlone = await sendExport({ from: next, to: next });
+    const nextAlone = await sendExport({ from: nextDay, to: nextDay });
     if (hasNoRows(nextAlone)) service.learnFromProof(day, false);
     if (nextAlone.kind === 'checked') await removeFiles([nextAlone.output]);
   }
@@ -46,8 +46,8 @@ export async function proveEndDay(
 }
 
 /** True for an export without any row; false for another failure. */
-const hasNoRows = (answer: SpooledDownload): boolean =>
-  answer.kind === 'checked' ? answer.scan.rows === 0 : answer.kind === 'empty';
+const hasNoRows = (download: SpooledDownload): boolean =>
+  download.kind === 'checked' ? download.scan.rows === 0 : download.kind === 'empty';
 
 /**
  * True if at least one datetime system column has values, and each that has some spans an hour. One column is not

@@ -34,42 +34,42 @@ export async function exportParts(
   day: Day,
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
-  sendExport: (changes: Partial<EventRequest>) => Promise<SpooledDownload>,
+  sendExport: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
 ): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
   const files: CheckedFile[] = [];
   const acceptedNames: string[] = [];
-  let lastWithoutRows: NoDownload | undefined;
+  let lastNoDownload: NoDownload | undefined;
   // One answer without data proves nothing, least of all from a service that could not export the day.
-  const exportPart: typeof sendExport = async (changes) => {
-    const part = await sendExport(changes);
-    return part.kind === 'empty' ? sendExport(changes) : part;
+  const exportPart: typeof sendExport = async (overrides) => {
+    const part = await sendExport(overrides);
+    return part.kind === 'empty' ? sendExport(overrides) : part;
   };
-  const fail = async (whichEvents: string, noData: NoDownload) => {
+  const fail = async (whichEvents: string, noDownload: NoDownload) => {
     await removeFiles(files);
-    return tooLargeError(day, whichEvents, noData);
+    return tooLargeError(day, whichEvents, noDownload);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await exportPart({ events: [name], eventsCondition: 'include' });
     if (part.kind === 'checked') files.push(checkedFileOf(part));
     // A service that checks the names of a filter refuses one that has no event.
-    else if (part.kind === 'empty' || part.kind === 'invalid') lastWithoutRows = part;
+    else if (part.kind === 'empty' || part.kind === 'invalid') lastNoDownload = part;
     else return fail(`named ${name}`, part);
     if (part.kind !== 'invalid') acceptedNames.push(name);
   }
   if (userCondition !== 'include') {
     const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
     const condition = excludedNames.length > 0 ? 'exclude' : 'all';
-    const others = await exportPart({ events: excludedNames, eventsCondition: condition });
-    if (others.kind === 'checked') files.push(checkedFileOf(others));
-    else if (others.kind === 'empty') lastWithoutRows = others;
-    else return fail(`other than the ${excludedNames.length} known`, others);
+    const otherEvents = await exportPart({ events: excludedNames, eventsCondition: condition });
+    if (otherEvents.kind === 'checked') files.push(checkedFileOf(otherEvents));
+    else if (otherEvents.kind === 'empty') lastNoDownload = otherEvents;
+    else return fail(`other than the ${excludedNames.length} known`, otherEvents);
   }
-  if (files.length > 0 || lastWithoutRows === undefined) return files;
+  if (files.length > 0 || lastNoDownload === undefined) return files;
   // A day that is too large has rows: parts without any file say nothing about it.
-  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name', lastWithoutRows);
+  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name', lastNoDownload);
 }
 
 function tooLargeError(day: Day, whichEvents: string, { clause }: NoDownload): UserError {

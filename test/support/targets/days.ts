@@ -72,7 +72,7 @@ export class Days {
       start,
       // Days that were loaded before have another hash of their settings.
       fingerprints: { service: HASH, filters: hashedColumns.key_check?.padEnd(64, '0') ?? HASH, hashedColumns },
-      rewrites: false,
+      alwaysWrites: false,
       includesToDate: true,
     };
   }

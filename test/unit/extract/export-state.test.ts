@@ -21,7 +21,7 @@ const facts = (more: Partial<CommitInfo> = {}): CommitInfo => ({
   now: at('2026-01-20T14:00:00Z'),
   start: '2026-01-10',
   fingerprints: fingerprintsOf({ ...SETTINGS }),
-  rewrites: false,
+  alwaysWrites: false,
   ...more,
 });
 

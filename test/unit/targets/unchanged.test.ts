@@ -79,7 +79,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
 
   it('is written in a run that writes every day', async () => {
     const sink = await place.open();
-    const info = { ...place.facts(D1), rewrites: true };
+    const info = { ...place.facts(D1), alwaysWrites: true };
     expect(await sink.commit([place.of(D1, ROWS)], info)).toMatchObject({ daysWritten: [D1], daysChanged: [D1] });
     await sink.close();
   });
