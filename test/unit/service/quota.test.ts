@@ -75,6 +75,7 @@ describe('exports at once', () => {
     await exportWith(opened.quota, answer(429));
     const stop = new AbortController();
     const waiting = opened.quota.run(stop.signal, async () => {});
+    await settle();
     stop.abort(new Error('stopped'));
     await expect(waiting).rejects.toThrow('stopped');
     expect(await waitOf(opened)).toBe(MINUTE);
