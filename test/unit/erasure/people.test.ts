@@ -173,15 +173,17 @@ describe('people in a place', () => {
 
   it('are found in plain rows by the hash that another place has, or the suppression list', async () => {
     const ids = ['u1', 'u2', 'u3'];
-    await load(ids.map((id, i) => ({ id: `e${i + 1}`, df_unified_id: id })));
+    await load(ids.map((id, i) => ({ id: `e${i + 1}`, df_unified_id: id, member: id === 'u2' ? 'b' : '' })));
     const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
     const query = {
+      byColumn: 'member',
       ids: ['a'],
       unifiedIdsById: new Map([['a', [hashKey.hashOf('u1')]]]),
       suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
       hashKey,
     };
-    const found = { personCount: 1, rowCount: 1, suppressedOthers: { rowCount: 1 }, warnings: [] };
+    const suppressedOthers = { personCount: 1, rowCount: 1 };
+    const found = { personCount: 1, rowCount: 1, peopleWithOtherIds: new Set(), suppressedOthers, warnings: [] };
     expect(await look(query)).toMatchObject(found);
     const warnings = [
       expect.stringContaining(
