@@ -36,6 +36,15 @@ const settled = async (promise: Promise<unknown>) => {
 };
 
 describe('the writer', () => {
+  it('writes messages and bytes in the order of the calls', async () => {
+    const { out, take, text } = slowReader();
+    const writer = new MessageWriter(out);
+    void writer.writeLine('one');
+    void writer.writeBytes(Buffer.from('two\n'));
+    await take(2);
+    expect(text()).toBe('one\ntwo\n');
+  });
+
   it('makes callers wait once a megabyte is queued', async () => {
     const { out, take } = slowReader();
     const writer = new MessageWriter(out);
