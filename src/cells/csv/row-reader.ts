@@ -109,7 +109,7 @@ export class RowReader {
 
   /** An error in the current row. */
   rowError(reason: MalformedReason, expected: string, found: string): MalformedCsv {
-    return this.#error(reason, this.row.start, expected, found, this.rowNumber);
+    return new MalformedCsv(reason, this.rowNumber, this.#buffer.offsetOf(this.row.start), expected, found);
   }
 
   /** Throws if the body ends within a row, or has none. */
@@ -118,7 +118,7 @@ export class RowReader {
     // Each row has a line end now, so that one which does not end goes on within quotes.
     if (start < end)
       throw this.#brokenRowError('cut_in_quote', isLineEndAdded ? end - 1 : end, EXPECTED_AND_FOUND.cut_in_quote);
-    if (this.rowNumber === 0) throw this.#error('empty_body', start, 'a header line', 'nothing');
+    if (this.rowNumber === 0) throw this.#nextRowError('empty_body', start, 'a header line', 'nothing');
   }
 
   /** Sets how many bytes of the body must come before rows are read again. */
@@ -137,7 +137,7 @@ export class RowReader {
     const opening = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (opening === undefined) return false;
     const { textStart, otherFormat } = opening;
-    if (otherFormat !== undefined) throw this.#error('not_csv', start, 'a header line', otherFormat.found);
+    if (otherFormat !== undefined) throw this.#nextRowError('not_csv', start, 'a header line', otherFormat.found);
     this.#buffer.start = start + textStart;
     this.#isStarted = true;
     return true;
@@ -159,24 +159,24 @@ export class RowReader {
 
   /** A blank line is an error if a row comes behind it. */
   #passBlank(start: number): void {
-    if (this.rowNumber === 0) throw this.#error('no_header', start, 'column names', 'a blank line');
-    this.#blankLineError ??= this.#error('blank_line', start, `${this.#width} cells`, 'a blank line');
+    if (this.rowNumber === 0) throw this.#nextRowError('no_header', start, 'column names', 'a blank line');
+    this.#blankLineError ??= this.#nextRowError('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
   #checkLength(from: number, to: number): void {
     if (to - from <= MAX_ROW_BYTES) return;
-    throw this.#error('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
+    throw this.#nextRowError('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
   }
 
   /** An error in the row that `row.read` has tried. A row that starts with a brace is a message of the service. */
   #brokenRowError(reason: MalformedReason, index: number, [expected, found]: readonly [string, string]): MalformedCsv {
     const { bytes, start } = this.row;
-    if (bytes[start] !== OPEN_BRACE) return this.#error(reason, index, expected, found);
-    return this.#error('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
+    if (bytes[start] !== OPEN_BRACE) return this.#nextRowError(reason, index, expected, found);
+    return this.#nextRowError('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
   }
 
-  /** An error at byte `index`. `row`: the number of its row; by default of the one behind the current row. */
-  #error(reason: MalformedReason, index: number, expected: string, found: string, row = this.rowNumber + 1) {
-    return new MalformedCsv(reason, row, this.#buffer.offsetOf(index), expected, found);
+  /** An error at byte `index` of the row behind the current one. */
+  #nextRowError(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+    return new MalformedCsv(reason, this.rowNumber + 1, this.#buffer.offsetOf(index), expected, found);
   }
 }
