@@ -38,7 +38,7 @@ export function formatDuration(ms: number): string {
   return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
 }
 
-/** Maximum number of rows, tables and files that a line of text names. */
+/** Maximum number of rows, columns, tables and files that a line of text names. */
 export const MAX_IN_LINE = 10;
 /** The same for JSON, for the ledger, and for a warning of tables and files. */
 export const MAX_IN_RECORD = 100;

@@ -63,15 +63,13 @@ export function parsePart<S extends ConfigSchema, C extends object>(
 ): { readonly config: Readonly<C> | undefined; readonly problems: readonly Problem[] } {
   const values = presentValues(rawValues, schema);
   // The validation also fills in the defaults.
-  const problems = schemaProblems(validate, values);
-  if (problems.some(isWrong)) return { config: undefined, problems };
+  const valueProblems = schemaProblems(validate, values);
+  if (valueProblems.some(isWrong)) return { config: undefined, problems: valueProblems };
   const keys = Object.entries(schema.properties);
   const fields = keys.map(([key, keySchema]) => [camelCase(key), fieldValueOf(values[key], keySchema)]);
   const config = configOf(Object.fromEntries(fields));
-  problems.push(
-    ...keys.flatMap(([key, keySchema]) => addressProblemOf(key, values[key], keySchema) ?? []),
-    ...ruleProblems(config),
-  );
+  const addressProblems = keys.flatMap(([key, keySchema]) => addressProblemOf(key, values[key], keySchema) ?? []);
+  const problems = [...valueProblems, ...addressProblems, ...ruleProblems(config)];
   return { config: problems.some(isWrong) ? undefined : Object.freeze(config), problems };
 }
 

@@ -1,7 +1,7 @@
 import { type Day, dayAt, formatDays } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
-import { formatCount, formatDuration } from '../../base/quantities.ts';
+import { formatCount, formatDuration, MAX_IN_LINE } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/text.ts';
 import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
@@ -39,11 +39,10 @@ function lossReason(cursor: Day, daysLeft: number): string | false {
   return `${cursor}, the first day not yet complete, ${exportText}.`;
 }
 
-const MAX_NAMES = 10;
 const firstNames = (names: readonly string[]): string =>
-  names.length <= MAX_NAMES
+  names.length <= MAX_IN_LINE
     ? names.join(', ')
-    : `${names.slice(0, MAX_NAMES).join(', ')} and ${names.length - MAX_NAMES} more`;
+    : `${names.slice(0, MAX_IN_LINE).join(', ')} and ${names.length - MAX_IN_LINE} more`;
 
 /**
  * Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. After SIGTERM
