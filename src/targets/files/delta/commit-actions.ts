@@ -63,24 +63,22 @@ export function commitActions(
 
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
 function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
-  const { table, metaData: before } = snapshot;
+  const { table, metaData: metaDataBefore } = snapshot;
   const retention = place.purpose === 'load' && {
     [RETENTION_KEY]: `interval ${Math.ceil(place.options.retentionMs / 1_000)} seconds`,
   };
   const metaData: MetaData = {
-    ...before,
-    id: before?.id ?? randomUUID(),
+    ...metaDataBefore,
+    id: metaDataBefore?.id ?? randomUUID(),
     name: table,
     format: { provider: 'parquet', options: {} },
     schemaString: schemaString(state, table),
     partitionColumns: partitionColumnsOf(table),
-    createdTime: before?.createdTime ?? timestamp,
-    configuration: { ...before?.configuration, ...retention },
+    createdTime: metaDataBefore?.createdTime ?? timestamp,
+    configuration: { ...metaDataBefore?.configuration, ...retention },
   };
-  if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
-  const isUnchanged =
-    before.schemaString === metaData.schemaString && isDeepStrictEqual(before.configuration, metaData.configuration);
-  return isUnchanged ? [] : [{ metaData }];
+  if (metaDataBefore === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
+  return isDeepStrictEqual(metaData, metaDataBefore) ? [] : [{ metaData }];
 }
 
 /** The time that files which left a table stay for its readers (ms). Only a load lets it end. */

@@ -43,9 +43,9 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
     return readVersion(place, versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles }));
   },
-  async readNewer(place, before) {
-    const version = await readVersion(place, before);
-    return version === before ? undefined : version;
+  async readNewer(place, versionBefore) {
+    const version = await readVersion(place, versionBefore);
+    return version === versionBefore ? undefined : version;
   },
 
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
@@ -100,17 +100,17 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   };
 }
 
-/** Reads the latest version; gives `before` itself if all is as before. */
-async function readVersion(place: OpenPlace, before: DeltaVersion): Promise<DeltaVersion> {
+/** Reads the latest version; gives `versionBefore` itself if all is as before. */
+async function readVersion(place: OpenPlace, versionBefore: DeltaVersion): Promise<DeltaVersion> {
   const { storage, purpose } = place;
-  const { tables: tablesBefore } = before;
+  const { tables: tablesBefore } = versionBefore;
   const events = await readTable(place, tablesBefore.events);
   if (events.state === undefined) {
     await refuseLostLog(storage, await readLastRun(storage));
     if (purpose === 'load') await checkConditionalWrites(storage);
   }
   const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
-  if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return before;
+  if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return versionBefore;
   const lastRun = purpose === 'read' ? await readLastRun(storage) : undefined;
   return versionOf({ events, user_profiles: profiles }, lastRun);
 }
@@ -119,10 +119,10 @@ async function readVersion(place: OpenPlace, before: DeltaVersion): Promise<Delt
  * Reads the table of profiles; undefined for one of somebody else, which only a load of profiles refuses. A log that is
  * damaged beside files of this program is our own: an erasure must not pass it over.
  */
-async function readProfiles(place: OpenPlace, before: DeltaTable): Promise<DeltaTable | undefined> {
+async function readProfiles(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable | undefined> {
   const { storage, purpose } = place;
   try {
-    return await readTable(place, before);
+    return await readTable(place, tableBefore);
   } catch (error) {
     if (purpose === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsBesideLog(storage, USER_PROFILES.name)).some(isDataFile)) throw error;

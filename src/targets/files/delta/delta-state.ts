@@ -27,17 +27,19 @@ export interface LogState extends TableState {
 }
 
 /** The actions that store what a change makes of the state. New profiles remove the receipt of those before. */
-export function stateActions(before: Domains, { suppressionLength, ...state }: LogState): Action[] {
+export function stateActions(domainsBefore: Domains, { suppressionLength, ...state }: LogState): Action[] {
   const json = tableToJson(state);
   const { timezone } = state;
   const tableDomain = { v: FORMAT_VERSION, writer: VERSION, timezone, suppression_length: suppressionLength };
-  const after = new Map([
+  const domainsAfter = new Map([
     [TABLE_DOMAIN, JSON.stringify(tableDomain)],
     ...MEMBERS_WITH_DOMAIN.map((name) => [DOMAIN_PREFIX + name, JSON.stringify(json[name])] as const),
     ...json.days.map((receipt) => [DAY_DOMAIN_PREFIX + receipt.day, JSON.stringify(receipt)] as const),
   ]);
-  const changed = [...after].filter(([domain, configuration]) => before.get(domain) !== configuration);
-  const removed = [...before].filter(([domain]) => domain.startsWith(DAY_DOMAIN_PREFIX) && !after.has(domain));
+  const changed = [...domainsAfter].filter(([domain, configuration]) => domainsBefore.get(domain) !== configuration);
+  const removed = [...domainsBefore].filter(
+    ([domain]) => domain.startsWith(DAY_DOMAIN_PREFIX) && !domainsAfter.has(domain),
+  );
   return [
     ...changed.map(([domain, configuration]) => ({ domainMetadata: { domain, configuration, removed: false } })),
     ...removed.map(([domain, configuration]) => ({ domainMetadata: { domain, configuration, removed: true } })),

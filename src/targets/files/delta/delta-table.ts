@@ -37,9 +37,9 @@ export const emptyTable = (table: TableName): DeltaTable => ({
 
 const tableAddress = ({ storage }: OpenPlace, { table }: Snapshot): string => `${storage.address}/${table}`;
 
-/** Reads the latest version, and looks for its files; gives `before` itself if all is as before. */
-export async function readTable(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
-  const table = await readNewEntries(place, before);
+/** Reads the latest version, and looks for its files; gives `tableBefore` itself if all is as before. */
+export async function readTable(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
+  const table = await readNewEntries(place, tableBefore);
   if (table.state === undefined) return table;
   const missingPaths = await findMissingPaths(place, table.snapshot);
   if (isDeepStrictEqual(missingPaths, table.missingPaths)) return table;
@@ -48,12 +48,12 @@ export async function readTable(place: OpenPlace, before: DeltaTable): Promise<D
   return laterTable === table ? tableOf(place, table.snapshot, missingPaths) : readTable(place, laterTable);
 }
 
-/** Reads what is new in the log; gives `before` itself if nothing is. */
-export async function readNewEntries(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
-  const snapshot = await readSnapshot(place, before.snapshot);
-  if (snapshot === before.snapshot) return before;
+/** Reads what is new in the log; gives `tableBefore` itself if nothing is. */
+export async function readNewEntries(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
+  const snapshot = await readSnapshot(place, tableBefore.snapshot);
+  if (snapshot === tableBefore.snapshot) return tableBefore;
   checkProtocol(snapshot.protocol, tableAddress(place, snapshot));
-  return tableOf(place, snapshot, before.missingPaths);
+  return tableOf(place, snapshot, tableBefore.missingPaths);
 }
 
 function tableOf(place: OpenPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {

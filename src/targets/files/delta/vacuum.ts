@@ -14,10 +14,10 @@ import type { Snapshot } from './protocol/snapshot.ts';
 const UNCOMMITTED_MS = HOUR_MS;
 
 /** Removes files that no version within the retention names, also those that dead runs left. */
-export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): Promise<void> {
-  const dataFiles = await listDataFiles(place, before.snapshot.table);
+export async function removeExpiredFiles(place: OpenPlace, tableBefore: DeltaTable): Promise<void> {
+  const dataFiles = await listDataFiles(place, tableBefore.snapshot.table);
   // A file that another run has just committed must be in the snapshot.
-  const { state, snapshot } = await readNewEntries(place, before);
+  const { state, snapshot } = await readNewEntries(place, tableBefore);
   if (state === undefined) return;
   const now = place.options.clock.now();
   const retentionMs = retentionMsOf(place);

@@ -10,25 +10,25 @@ import { Snapshot } from './snapshot.ts';
 const READ_CONCURRENCY = 16;
 
 /**
- * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `before`, else on from `before`.
- * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
+ * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `snapshotBefore`, else on from `snapshotBefore`.
+ * Gives `snapshotBefore` itself if nothing is new. Throws UserError for a log that is damaged.
  */
-export const readSnapshot = (place: OpenPlace, before: Snapshot): Promise<Snapshot> =>
+export const readSnapshot = (place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> =>
   // How a listed file fails that a purge has removed depends on the storage: so each failure is tried again. Then the
   // checkpoint of the purge has everything.
-  readSnapshotOnce(place, before).catch(() => readSnapshotOnce(place, before));
+  readSnapshotOnce(place, snapshotBefore).catch(() => readSnapshotOnce(place, snapshotBefore));
 
-async function readSnapshotOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
+async function readSnapshotOnce(place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> {
   const { storage } = place;
-  const { table } = before;
-  const objects = await listAll(storage, logFolder(table), versionStem(table, before.logVersion + 1));
+  const { table } = snapshotBefore;
+  const objects = await listAll(storage, logFolder(table), versionStem(table, snapshotBefore.logVersion + 1));
   const logFiles = objects.flatMap(({ path }) => logFileOf(path) ?? []);
   const lastFile = logFiles.at(-1);
-  if (lastFile === undefined) return before;
+  if (lastFile === undefined) return snapshotBefore;
   const checkpointVersion = logFiles.findLast(({ isEntry }) => !isEntry)?.logVersion;
   const startSnapshot =
     checkpointVersion === undefined
-      ? before
+      ? snapshotBefore
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
   const nextVersion = startSnapshot.logVersion + 1;
   // The number of a stray file may be absurd. Beside a hole, a missing version is among as many as there are files.
