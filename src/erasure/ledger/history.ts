@@ -31,10 +31,10 @@ export class IdHistory {
   readonly shown: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id, by their first lines. */
   readonly runs = new Set<LineOf<'begin'>>();
-  /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
-  newestRequestedAt = Number.NEGATIVE_INFINITY;
   /** The request that no answer has decided; `sentAt` is null before it is sent. */
   undecidedRequest: { readonly sentAt: string | null } | undefined;
+  /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
+  #newestRequestedAt = Number.NEGATIVE_INFINITY;
 
   get state(): (typeof ID_STATES)[number] {
     const answer = standingAnswer(this);
@@ -49,7 +49,61 @@ export class IdHistory {
     const answer = standingAnswer(this);
     if (answer?.outcome !== 'done') return false;
     // A row that comes again is no new request: its deletion was confirmed already.
-    return requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= this.newestRequestedAt;
+    return requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= this.#newestRequestedAt;
+  }
+
+  /** Takes the next line about the id, which `run` wrote. */
+  add(line: LineOf<'purge' | 'before' | 'after' | 'access'>, run: LineOf<'begin'>, lineNumber: number): void {
+    const { at } = line;
+    if (line.kind !== 'access') this.runs.add(run);
+    switch (line.kind) {
+      case 'access':
+        this.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
+        return;
+      case 'purge':
+        if (run.requests && (line.again || standingAnswer(this)?.outcome !== 'done'))
+          this.undecidedRequest ??= { sentAt: null };
+        this.#beginPurge(line, lineNumber);
+        return;
+      case 'before':
+        this.undecidedRequest = { sentAt: at };
+        return;
+      case 'after':
+        if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
+        this.undecidedRequest = undefined;
+        this.answers.push({ at, outcome: line.outcome, code: line.code, line: lineNumber });
+        if (line.requested_at === undefined) return;
+        this.#newestRequestedAt = Math.max(this.#newestRequestedAt, Date.parse(line.requested_at));
+    }
+  }
+
+  /**
+   * Keeps one purge of a place until a line says that it is finished.
+   *
+   * | unfinished one by   | what has happened                              | kept        |
+   * | ------------------- | ---------------------------------------------- | ----------- |
+   * | nobody              |                                                | the new one |
+   * | the same run        | it lost a race for a bucket, and counts anew   | the new one |
+   * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
+   * | another, not more   | it was killed, or failed: its rows are in both | the new one |
+   */
+  #beginPurge({ run, at, place, rows }: LineOf<'purge'>, lineNumber: number): void {
+    const unfinished = this.#unfinishedPurge(place);
+    if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
+    const newPurge = { run, at, place, rows, removedAt: null, unreached: false, line: lineNumber };
+    this.purges = [...this.purges.filter((purge) => purge !== unfinished), newPurge];
+  }
+
+  /** Finishes also a purge of another run: it may have been killed, or have lost the race for a bucket. */
+  endPurge({ place, at, unreached }: LineOf<'purged'>): void {
+    const unfinished = this.#unfinishedPurge(place);
+    if (unfinished === undefined) return;
+    unfinished.removedAt = at;
+    unfinished.unreached = unreached ?? false;
+  }
+
+  #unfinishedPurge(place: string): PlacePurge | undefined {
+    return this.purges.find((purge) => purge.place === place && purge.removedAt === null);
   }
 }
 
@@ -136,63 +190,14 @@ export class LedgerHistory {
     // A run on another service says nothing here: the same id may be another person there.
     if (run === undefined) return;
     this.noteConfirmation(line);
-    if (line.kind === 'purged') {
-      this.#endPurges(line, run);
-      return;
-    }
-    const history = this.#histories.get(line.id ?? '');
-    if (history === undefined) return;
-    if (line.kind !== 'access') history.runs.add(run);
-    const { at } = line;
-    switch (line.kind) {
-      case 'access':
-        history.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
-        return;
-      case 'purge':
-        if (run.requests && (line.again || standingAnswer(history)?.outcome !== 'done'))
-          history.undecidedRequest ??= { sentAt: null };
-        this.#beginPurge(history, line, lineNumber);
-        return;
-      case 'before':
-        history.undecidedRequest = { sentAt: at };
-        return;
-      case 'after':
-        if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        history.undecidedRequest = undefined;
-        history.answers.push({ at, outcome: line.outcome, code: line.code, line: lineNumber });
-        if (line.requested_at === undefined) return;
-        history.newestRequestedAt = Math.max(history.newestRequestedAt, Date.parse(line.requested_at));
-    }
+    if (line.kind === 'purged') this.#endPurges(line, run);
+    else this.#histories.get(line.id ?? '')?.add(line, run, lineNumber);
   }
 
-  /**
-   * Keeps one purge of a place until a line says that it is finished.
-   *
-   * | unfinished one by   | what has happened                              | kept        |
-   * | ------------------- | ---------------------------------------------- | ----------- |
-   * | nobody              |                                                | the new one |
-   * | the same run        | it lost a race for a bucket, and counts anew   | the new one |
-   * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
-   * | another, not more   | it was killed, or failed: its rows are in both | the new one |
-   */
-  #beginPurge(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, lineNumber: number): void {
-    const unfinished = history.purges.find((purge) => purge.place === place && purge.removedAt === null);
-    if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    const newPurge = { run, at, place, rows, removedAt: null, unreached: false, line: lineNumber };
-    history.purges = [...history.purges.filter((purge) => purge !== unfinished), newPurge];
-  }
-
-  /** Finishes also those of other runs there: they may have been killed, or have lost the race for a bucket. */
   #endPurges(line: LineOf<'purged'>, run: LineOf<'begin'>): void {
-    const { place, at } = line;
-    const lastPurge = this.lastPurgeByPlace.get(place);
+    const lastPurge = this.lastPurgeByPlace.get(line.place);
     const isNewList = lastPurge !== undefined && line.listed < lastPurge.listed;
-    this.lastPurgeByPlace.set(place, { ...line, newListAt: isNewList ? at : lastPurge?.newListAt });
-    const histories = [...this.#histories.values()].filter(({ runs }) => runs.has(run));
-    for (const purge of histories.flatMap(({ purges }) => purges)) {
-      if (purge.place !== place || purge.removedAt !== null) continue;
-      purge.removedAt = at;
-      purge.unreached = line.unreached ?? false;
-    }
+    this.lastPurgeByPlace.set(line.place, { ...line, newListAt: isNewList ? line.at : lastPurge?.newListAt });
+    for (const history of this.#histories.values()) if (history.runs.has(run)) history.endPurge(line);
   }
 }
