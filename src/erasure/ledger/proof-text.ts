@@ -20,11 +20,11 @@ const STATE_TEXTS: Readonly<Record<ProvedId['state'], string>> = {
 const ALWAYS_COUNTED: readonly ProvedId['state'][] = ['confirmed', 'rejected', 'open'];
 
 /** What the service said of an id, without an end. `timeOf` shows an instant. */
-export function answerText(id: ProvedId, timeOf: (at: string) => string): string {
-  const { state, asked_at } = id;
+export function answerText(provedId: ProvedId, timeOf: (at: string) => string): string {
+  const { state, asked_at } = provedId;
   if (state === 'open' && asked_at !== null) return `open: asked at ${timeOf(asked_at)}, no clear answer`;
   if (state === 'not_asked') return 'the service was not asked';
-  const answer = standingAnswer(id);
+  const answer = standingAnswer(provedId);
   if (answer === undefined) return state === 'open' ? 'open: never asked' : 'no request in the ledger';
   const outcome = answer.outcome === 'done' ? 'confirmed' : `rejected (${answer.code})`;
   const text = `${outcome} ${timeOf(answer.at)}`;
@@ -87,21 +87,18 @@ export function proofLines(proof: Proof, isList: boolean): string[] {
   return [
     `Service ${service_id} at ${base_url}. The chain of the ledger is whole; its head is ${head}.`,
     ...summarySentences(proof),
-    ...ids.flatMap((id) => [
-      `${isList ? `Row ${id.row} of the list` : 'The ID'} (${id.id.slice(0, 16)}):`,
-      ...linesOfId(id).map((line) => `  ${line}`),
+    ...ids.flatMap((provedId) => [
+      `${isList ? `Row ${provedId.row} of the list` : 'The ID'} (${provedId.id.slice(0, 16)}):`,
+      ...linesOfId(provedId).map((line) => `  ${line}`),
     ]),
   ];
 }
 
 /** What happened to an id, in the order of time; then what has not happened. */
-function linesOfId(id: ProvedId): string[] {
-  const { state, answers, removals, unpurged, shown } = id;
+function linesOfId(provedId: ProvedId): string[] {
+  const { state, answers, removals, unpurged, shown } = provedId;
   const events = [
-    ...unpurged.map(({ place, since }) => ({
-      at: since,
-      text: `${place}: named in the erasure, and not purged since`,
-    })),
+    ...unpurged.map(({ place, since: at }) => ({ at, text: `${place}: named in the erasure, and not purged since` })),
     ...removals.map(({ at, place, rows, removed_at }) => {
       const foundText = formatCount(rows, 'row');
       if (removed_at === null) return { at, text: `${place}: ${foundText} found; no line says that they were removed` };
@@ -119,7 +116,7 @@ function linesOfId(id: ProvedId): string[] {
   ];
   return [
     ...events.sort((a, b) => a.at.localeCompare(b.at)).map(({ at, text }) => `${at}  ${text}`),
-    ...(state === 'open' || state === 'not_asked' ? [answerText(id, String)] : []),
+    ...(state === 'open' || state === 'not_asked' ? [answerText(provedId, String)] : []),
     ...(state === 'unknown' ? ['The ledger has no answer and no removal for it.'] : []),
   ];
 }

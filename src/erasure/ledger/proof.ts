@@ -71,26 +71,15 @@ function unpurgedPlaces({ runs, purges }: IdHistory) {
   });
 }
 
-/**
- * How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. Why
- * people may still be in a place:
- *
- *   unfinished       a purge of an id has no end, or the last run about it did not come to the place
- *   left_out_since   the last run about an id did not name the place, which an earlier one had not purged
- *   unreached        the last purge of an id could not read or remove something
- *   stays            there are tables or files of others
- *   new_list_at      a new suppression list was begun after the purge
- */
+/** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
 function summaryOf({ received, refused, refused_rows }: ListCounts, ids: readonly ProvedId[], history: LedgerHistory) {
   const stateCounts = ID_STATES.map((state) => [state, ids.filter((id) => id.state === state).length]);
   const runs = ids.length === 0 ? [] : history.runsOfIds;
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runs.flatMap((run) => run[key] ?? []))];
   const removals = ids.flatMap((id) => id.removals);
-  const unpurged = ids.flatMap((id) => id.unpurged);
-  const times = [
-    ...ids.flatMap(({ answers }) => answers.map(({ at }) => at)),
-    ...removals.map(({ at, removed_at }) => removed_at ?? at),
-  ];
+  const answers = ids.flatMap((id) => id.answers);
+  const times = [...answers.map(({ at }) => at), ...removals.map(({ at, removed_at }) => removed_at ?? at)];
+  const places = new Set([...removals, ...ids.flatMap((id) => id.unpurged)].map(({ place }) => place));
   return {
     received,
     refused,
@@ -101,24 +90,34 @@ function summaryOf({ received, refused, refused_rows }: ListCounts, ids: readonl
     until: times.sort().at(-1) ?? null,
     requested_by: valuesOf('requested_by'),
     reasons: valuesOf('reason'),
-    places: [...new Set([...removals, ...unpurged].map(({ place }) => place))].map((place) => {
-      const removalsThere = removals.filter((removal) => removal.place === place);
-      const unpurgedThere = unpurged.filter((unpurgedPlace) => unpurgedPlace.place === place);
-      const leftOutTimes = unpurgedThere.flatMap(({ left_out, since }) => (left_out ? since : []));
-      const { stays = [], newListAt = '' } = history.lastPurgeByPlace.get(place) ?? {};
-      return {
-        place,
-        /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
-        rows: removalsThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
-        unfinished:
-          removalsThere.some(({ removed_at }) => removed_at === null) ||
-          unpurgedThere.some(({ left_out }) => !left_out),
-        left_out_since: leftOutTimes.sort().at(-1) ?? null,
-        stays,
-        unreached: ids.some((id) => id.removals.findLast((removal) => removal.place === place)?.unreached),
-        new_list_at: removalsThere.some(({ at }) => at < newListAt) ? newListAt : null,
-      };
-    }),
+    places: Array.from(places, (place) => placeSummary(place, ids, history)),
+  };
+}
+
+/**
+ * How many rows left a place, and why people may still be there:
+ *
+ *   unfinished       a purge of an id has no end, or the last run about it did not come to the place
+ *   left_out_since   the last run about an id did not name the place, which an earlier one had not purged
+ *   unreached        the last purge of an id could not read or remove something
+ *   stays            there are tables or files of others
+ *   new_list_at      a new suppression list was begun after the purge
+ */
+function placeSummary(place: string, ids: readonly ProvedId[], history: LedgerHistory) {
+  const isOfPlace = (entry: { readonly place: string }) => entry.place === place;
+  const removals = ids.flatMap((id) => id.removals.filter(isOfPlace));
+  const unpurged = ids.flatMap((id) => id.unpurged.filter(isOfPlace));
+  const leftOutTimes = unpurged.flatMap(({ left_out, since }) => (left_out ? since : []));
+  const { stays = [], newListAt = '' } = history.lastPurgeByPlace.get(place) ?? {};
+  return {
+    place,
+    /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
+    rows: removals.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
+    unfinished: removals.some(({ removed_at }) => removed_at === null) || unpurged.some(({ left_out }) => !left_out),
+    left_out_since: leftOutTimes.sort().at(-1) ?? null,
+    stays,
+    unreached: ids.some((id) => id.removals.findLast(isOfPlace)?.unreached),
+    new_list_at: removals.some(({ at }) => at < newListAt) ? newListAt : null,
   };
 }
 
