@@ -49,7 +49,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
       leavingGroups.push({
         queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
         personIds: unifiedIds.map((id) => personIdOf(id, hashKey)),
-        keyChecks: unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)]),
+        keyCheckByUnifiedId: new Map(unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)])),
         hasOtherId: externalIds.some((id) => externalLookUp.queryIdsOf([id]).length === 0),
         rowCount,
       });
@@ -79,26 +79,26 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 /** Looks the ids up in each table that is there. Adds the unified ids of the rows that hold one to those of the query. */
 async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
-  const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
+  const externalSources = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
   const searches = [];
   // Ids that are looked up in `df_unified_id` are unified ids themselves, also those of people without events.
-  const idPairs: [id: string, unifiedIds: readonly string[]][] =
+  const unifiedIdEntries: [id: string, unifiedIds: readonly string[]][] =
     byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
   for (const { name } of TABLES) {
     const [relation, tableState] = [relations[name], state[name]];
     if (relation === undefined || tableState === undefined) continue;
     const table: SearchedTable = { engine, placeName, name, relation, state: tableState };
     // It has no cells if the table is not searched for external ids.
-    const externalColumn = new IdColumn(table, ids.length > 0 ? externalColumns[name] : undefined, hashKey);
+    const externalColumn = new IdColumn(table, ids.length > 0 ? externalSources[name] : undefined, hashKey);
     const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
     if (unifiedColumn.cellSqls.length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
     const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, queryId: id, isHashed: false })));
     searches.push({ table, externalColumn, externalLookUp, unifiedColumn });
     for (const group of await groupRows(table, externalColumn, unifiedColumn, externalLookUp.conditionSql)) {
-      for (const id of externalLookUp.queryIdsOf(group.externalIds)) idPairs.push([id, group.unifiedIds]);
+      for (const id of externalLookUp.queryIdsOf(group.externalIds)) unifiedIdEntries.push([id, group.unifiedIds]);
     }
   }
-  return { searches, unifiedIdsById: joinUnifiedIds(query.unifiedIdsById, idPairs) };
+  return { searches, unifiedIdsById: joinUnifiedIds(query.unifiedIdsById, unifiedIdEntries) };
 }
 
 /** The rows that meet a condition, by the ids in their cells. Placeholders are left out: they name nobody. */
@@ -128,8 +128,7 @@ interface LeavingGroup {
   readonly queryIds: ReadonlySet<string>;
   /** Whose they are, by `personIdOf`. */
   readonly personIds: readonly string[];
-  /** The unified ids, each with the check value of its key. */
-  readonly keyChecks: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
+  readonly keyCheckByUnifiedId: PeopleInPlace['keyCheckByUnifiedId'];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
 }
@@ -146,7 +145,7 @@ function countPeople(leavingGroups: readonly LeavingGroup[]) {
   }
   const otherPeople = [...peopleOf(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
-    keyCheckByUnifiedId: new Map(groupsOfIds.flatMap(({ keyChecks }) => keyChecks)),
+    keyCheckByUnifiedId: new Map(groupsOfIds.flatMap(({ keyCheckByUnifiedId }) => [...keyCheckByUnifiedId])),
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),

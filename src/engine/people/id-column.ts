@@ -51,7 +51,8 @@ export class IdColumn {
   readonly cellListSql: string;
   readonly keys: ColumnKeys;
   readonly #table: SearchedTable;
-  readonly #codecs: readonly ColumnCodec[];
+  /** Of its types but `string`, whose values are the texts themselves. */
+  readonly #typedCodecs: readonly ColumnCodec[];
   /** A relation (cell) of the different cells in all rows. */
   readonly #distinctCellsSql: string;
 
@@ -64,11 +65,13 @@ export class IdColumn {
       codecOf(column.type, zone).textSql(identifier(column.name)),
       rescuedTextSql(column),
     ]);
+    // The NULL gives a type also to the list of a column without cells.
     this.cellListSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
+    // Rows have no hashes of a column that their table lacks, whatever the settings hash.
     this.keys = new ColumnKeys(columns[0]?.source ?? '', state, hashKey);
     this.#table = table;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
-    this.#codecs = Array.from(types, (type) => codecOf(type, zone));
+    this.#typedCodecs = Array.from(types, (type) => codecOf(type, zone));
     this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellListSql}) AS cell FROM ${relation})`;
   }
 
@@ -83,14 +86,14 @@ export class IdColumn {
     // A condition without a look-up needs no scan of the rows.
     if (this.cellSqls.length === 0 || ids.length === 0)
       return { conditionSql: 'false', warnings, queryIdsOf: () => [] };
-    const matches = await this.#storeMatches(ids);
+    const matchTable = await this.#storeMatches(ids);
     const rows = await engine.rows(`
       SELECT cell, list(query_id) AS query_ids
-      FROM ${matches}
+      FROM ${matchTable}
       WHERE query_id IS NOT NULL
       GROUP BY cell`);
     const idsByCell = new Map(rows.map(({ cell, query_ids }) => [String(cell), query_ids as readonly string[]]));
-    const isMatchSql = (cellSql: string) => `coalesce(${cellSql} IN (SELECT cell FROM ${matches}), false)`;
+    const isMatchSql = (cellSql: string) => `coalesce(${cellSql} IN (SELECT cell FROM ${matchTable}), false)`;
     return {
       conditionSql: anyOfSql(this.cellSqls.map(isMatchSql)),
       warnings,
@@ -112,9 +115,9 @@ export class IdColumn {
     const idHmac = matchingKey && hmacInSql(matchingKey);
     // Such a hash is that of other rows, of another place or of the suppression list.
     const cellHmac = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? hashKey && hmacInSql(hashKey) : undefined;
-    const plainSqls = ['id', ...this.#codecs.map((codec) => canonicalSql(codec, 'id'))];
+    const plainSqls = ['id', ...this.#typedCodecs.map((codec) => canonicalSql(codec, 'id'))];
     const textSqls = idHmac === undefined ? plainSqls : [...plainSqls, ...plainSqls.map(idHmac.sqlOf)];
-    const matches = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
+    const matchTable = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
     const hashedCellsSql =
       cellHmac &&
       `UNION
@@ -122,7 +125,7 @@ export class IdColumn {
       FROM ${this.#distinctCellsSql}
       JOIN texts ON text = ${cellHmac.sqlOf('cell')}`;
     const sql = `
-      CREATE TEMP TABLE ${matches} AS
+      CREATE TEMP TABLE ${matchTable} AS
       WITH
         ids AS (SELECT unnest(from_json($ids, '[{"id":"VARCHAR","queryId":"VARCHAR"}]'), recursive := true)),
         texts AS (SELECT queryId AS query_id, unnest(${listSql(textSqls)}) AS text FROM ids)
@@ -131,7 +134,7 @@ export class IdColumn {
       WHERE text <> ''
       ${hashedCellsSql ?? ''}`;
     await this.#table.engine.run(sql, { ids: JSON.stringify(ids), ...idHmac?.values, ...cellHmac?.values });
-    return matches;
+    return matchTable;
   }
 
   /** The ids in its cells that are on the suppression list, by the id or by its hash. */

@@ -6,6 +6,7 @@ const BLANK_EDGES = '^[\\s\\v\\p{Z}\\p{Cf}]+|[\\s\\v\\p{Z}\\p{Cf}]+$';
 const EDGES = new RegExp(BLANK_EDGES, 'gu');
 /** All but letters, their marks and digits. */
 const SIGNS = '[^\\p{L}\\p{M}\\p{N}]+';
+/** With `$1` as its replacement it removes the signs, but no blanks at the edges. */
 const INNER_SIGNS = new RegExp(`(${BLANK_EDGES})|${SIGNS}`, 'gu');
 
 /** In what two such ids may differ, and what takes the difference away, in this order. */

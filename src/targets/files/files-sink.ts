@@ -95,8 +95,7 @@ class FilesSink implements Sink {
       countRows: (days) => countRowsInFiles(place, version, days),
     });
     if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columnChanges: [] } };
-    const written = await place.engine.transaction(() => writeBatch(place, version, plan));
-    const { fileChanges, tableAfter, commit } = written;
+    const { fileChanges, tableAfter, commit } = await place.engine.transaction(() => writeBatch(place, version, plan));
     const change: PlaceChange = { kind: 'load', state: withTable(state, table, tableAfter), fileChanges };
     return { change, result: { commit, columnChanges: plan.changes } };
   }

@@ -25,7 +25,7 @@ export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): Peopl
   rows: (query) => streamRows(format, options, query),
   previewPurge: (query) =>
     withPlace(format, options, 'change', async (place, version) => {
-      const { people } = await place.engine.transaction(() => findRowsToRemove(place, version, query));
+      const { people } = await place.engine.transaction(() => planRemoval(place, version, query));
       const foreignFiles = await format.findForeignFiles(place, version);
       return { people, foreignNames: foreignFiles.map(({ path }) => path) };
     }),
@@ -128,10 +128,14 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
   return { searchedPlace, conditions, people: { ...people, warnings: [...people.warnings, ...warnings] } };
 }
 
-/** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
-async function findRowsToRemove(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
+/**
+ * Looks the people up. Gives the state without their rows, and how each file with some is to be rewritten. Throws
+ * unless every byte of these files can be removed.
+ */
+async function planRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { searchedPlace, conditions, people } = await findPeopleInFiles(place, version, query);
-  const removals = [];
+  let { state } = version;
+  const rewrites = [];
   for (const table of TABLES) {
     const relation = searchedPlace.relations[table.name];
     const tableBefore = version.state[table.name];
@@ -139,26 +143,23 @@ async function findRowsToRemove(place: OpenPlace, version: PlaceVersion, query: 
     const leavingSql = conditions[table.name];
     const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
     const rowsLost = await countRowsByDay(place.engine, `${relation} WHERE ${leavingSql}`, daySql);
+    const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
+    const tableAfter = withoutRows(tableBefore, rowsLost, changedAt);
+    state = withTable(state, table, tableAfter);
     const filesWithPeople = version.files.filter((file) => file.table === table.name && rowsLost.has(file.day));
-    removals.push({ table, tableBefore, leavingSql, rowsLost, filesWithPeople });
+    rewrites.push(...filesWithPeople.map((file) => ({ file, tableAfter, leavingSql })));
   }
-  await place.storage.checkErasable(removals.flatMap(({ filesWithPeople }) => filesWithPeople.map(({ path }) => path)));
-  return { people, removals };
+  await place.storage.checkErasable(rewrites.map(({ file }) => file.path));
+  return { people, state, rewrites };
 }
 
 /** Looks the people up, and writes every file anew that has rows of theirs. */
 async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { people, removals } = await findRowsToRemove(place, version, query);
-  let { state } = version;
+  const { people, state, rewrites } = await planRemoval(place, version, query);
   const fileChanges: FileChange[] = [];
-  for (const { table, tableBefore, leavingSql, rowsLost, filesWithPeople } of removals) {
-    const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
-    const tableAfter = withoutRows(tableBefore, rowsLost, changedAt);
-    state = withTable(state, table, tableAfter);
-    for (const file of filesWithPeople) {
-      const newFile = await rewriteFile(place, file, tableAfter, leavingSql);
-      fileChanges.push({ table: table.name, day: file.day, newFile });
-    }
+  for (const { file, tableAfter, leavingSql } of rewrites) {
+    const newFile = await rewriteFile(place, file, tableAfter, leavingSql);
+    fileChanges.push({ table: file.table, day: file.day, newFile });
   }
   const change: PlaceChange = { kind: 'purge', state, fileChanges };
   return { people, change };
