@@ -182,8 +182,14 @@ describe('people in a place', () => {
       suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
       hashKey,
     };
-    const suppressedOthers = { personCount: 1, rowCount: 1 };
-    const found = { personCount: 1, rowCount: 1, peopleWithOtherIds: new Set(), suppressedOthers, warnings: [] };
+    const found = {
+      personCount: 1,
+      keyCheckByUnifiedId: new Map([['u1', undefined]]),
+      rowCount: 1,
+      peopleWithOtherIds: new Set(),
+      suppressedOthers: { personCount: 1, rowCount: 1 },
+      warnings: [],
+    };
     expect(await look(query)).toMatchObject(found);
     const warnings = [
       expect.stringContaining(
