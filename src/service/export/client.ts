@@ -74,10 +74,10 @@ export class ExportClient implements ExportService {
       let httpAnswer: HttpAnswer | undefined;
       try {
         httpAnswer = await this.#send(request, waitLimit);
-        const bodyOrReason = await this.#classify(httpAnswer, waitLimit);
+        const dataOrNoData = await this.#classify(httpAnswer, waitLimit);
         const { headers } = httpAnswer;
         const serverTime = Date.parse(headers.date ?? '') || undefined;
-        const answer = { ...bodyOrReason, quotaReport: readQuotaReport(headers, clock.now()), serverTime };
+        const answer = { ...dataOrNoData, quotaReport: readQuotaReport(headers, clock.now()), serverTime };
         quota.record(answer);
         signal.throwIfAborted();
         return await use(answer);
@@ -105,29 +105,29 @@ export class ExportClient implements ExportService {
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #classify(answer: HttpAnswer, waitLimit: WaitLimit) {
-    let stream = answer.bytes(waitLimit);
-    let start: Buffer;
+  async #classify(httpAnswer: HttpAnswer, waitLimit: WaitLimit) {
+    const { status, headers } = httpAnswer;
+    let stream = httpAnswer.bytes(waitLimit);
+    let startBytes: Buffer;
     try {
-      if (answer.status === 200) {
+      if (status === 200) {
         const peeked = await peekBody(stream);
         if (peeked.content === 'maybe_csv') {
-          checkCharset(answer.headers);
+          checkCharset(headers);
           return { kind: 'data', stream: this.#csvStream(peeked.stream, waitLimit.callerSignal) } as const;
         }
         ({ stream } = peeked);
       }
       // What came before a failure may name its reason.
-      start = await firstBytes(stream, { keepsPart: true });
+      startBytes = await firstBytes(stream, { keepsPart: true });
     } catch (error) {
       return this.#noDataOfFault(error);
     }
     const { exportToken, baseUrl } = this.#options;
-    const { status, headers } = answer;
     const traits: ExportTraits = {
       status,
-      content: contentOf(start, { isFinished: true }) ?? 'maybe_csv',
-      reason: reasonIn(start.toString(), exportToken.reveal()),
+      content: contentOf(startBytes, { isFinished: true }) ?? 'maybe_csv',
+      reason: reasonIn(startBytes.toString(), exportToken.reveal()),
       host: this.#transport.host,
       redirectOrigin: originOf(headers.location, baseUrl),
     };

@@ -73,59 +73,60 @@ class Download<Output extends BodyOutput> {
   async run(): Promise<DownloadResult<Output>> {
     const { clock, random, signal } = this.#options;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const answer = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#afterAllAttempts();
-    return { ...answer, exports: this.#exports };
+    const bodyOrNoDownload = await retry(policy, (attempt) => this.#attempt(attempt));
+    return { ...(bodyOrNoDownload ?? this.#noDownloadAfterAllAttempts()), exports: this.#exports };
   }
 
-  #afterAllAttempts(): NoDownload {
+  #noDownloadAfterAllAttempts(): NoDownload {
     const lastAttempt = this.#failedAttempts[this.#failedAttempts.length - 1];
-    const times = `the export of ${this.#options.label} failed ${BACKOFF.attempts} times`;
-    return forLaterRun(lastAttempt, `${times}, at last because ${withCode(lastAttempt)}; nothing of it was stored`);
+    const statement = `the export of ${this.#options.label} failed ${BACKOFF.attempts} times`;
+    return forLaterRun(lastAttempt, `${statement}, at last because ${withCode(lastAttempt)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
   async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | NoDownload | undefined> {
     const { label } = this.#options;
-    let answer = await this.#sendOnce();
+    let bodyOrNoData = await this.#sendOnce();
     // A refusal for the quota is no attempt.
-    while (answer.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS) answer = await this.#sendOnce();
-    switch (answer.kind) {
+    while (bodyOrNoData.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS)
+      bodyOrNoData = await this.#sendOnce();
+    switch (bodyOrNoData.kind) {
       case 'checked':
-        this.#warnOfInvalidUtf8(answer);
-        return answer;
+        this.#warnOfInvalidUtf8(bodyOrNoData);
+        return bodyOrNoData;
       case 'wait':
-        return forLaterRun(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
+        return forLaterRun(bodyOrNoData, `${label}: ${bodyOrNoData.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
-        const finalAnswer = this.#answerIfFinal(answer);
-        this.#failedAttempts.push(answer);
-        if (finalAnswer === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
-        return finalAnswer;
+        const noDownload = this.#noDownloadIfFinal(bodyOrNoData);
+        this.#failedAttempts.push(bodyOrNoData);
+        if (noDownload === undefined && pause !== undefined) this.#logRetry(bodyOrNoData, number, pause);
+        return noDownload;
       }
       default:
-        // The compiler has narrowed `answer.kind`, and not `answer`.
-        return { ...answer, kind: answer.kind };
+        // The compiler narrows the kind alone.
+        return { ...bodyOrNoData, kind: bodyOrNoData.kind };
     }
   }
 
-  /** The answer if another attempt would fail as well; undefined if it may succeed. */
-  #answerIfFinal(answer: NoData): NoDownload | undefined {
-    const { kind, code, clause, where } = answer;
-    const isSame = (before: NoData) => before.code === code && before.where?.row === where?.row;
-    if (where !== undefined && this.#failedAttempts.some(isSame)) {
-      const broken = `the export of ${this.#options.label} is broken twice in the same way`;
-      return forLaterRun(answer, `${broken}: ${clause}. Nothing of it was stored`);
+  /** The failure of the download if another attempt would fail as well; undefined if it may succeed. */
+  #noDownloadIfFinal(noData: NoData): NoDownload | undefined {
+    const { kind, code, clause, where } = noData;
+    const brokeEqually = (attempt: NoData) => attempt.code === code && attempt.where?.row === where?.row;
+    if (where !== undefined && this.#failedAttempts.some(brokeEqually)) {
+      const statement = `the export of ${this.#options.label} is broken twice in the same way`;
+      return forLaterRun(noData, `${statement}: ${clause}. Nothing of it was stored`);
     }
-    const splitAnswers = [...this.#failedAttempts, answer].filter((attempt) => attempt.kind === 'retry_or_split');
-    const isTooLarge = kind === 'retry_or_split' && splitAnswers.length >= TOO_LARGE_AFTER;
-    return isTooLarge ? { ...answer, kind: 'too_large' } : undefined;
+    const splitAttempts = [...this.#failedAttempts, noData].filter((attempt) => attempt.kind === 'retry_or_split');
+    const isTooLarge = kind === 'retry_or_split' && splitAttempts.length >= TOO_LARGE_AFTER;
+    return isTooLarge ? { ...noData, kind: 'too_large' } : undefined;
   }
 
   /** `pause` in ms. */
-  #logRetry(answer: NoData, attempt: number, pause: number): void {
+  #logRetry(noData: NoData, attempt: number, pause: number): void {
     const { label, logger } = this.#options;
-    const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(answer)}`;
-    const fields = { attempt, cause: answer.code, pause_ms: pause };
+    const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(noData)}`;
+    const fields = { attempt, cause: noData.code, pause_ms: pause };
     logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
   }
 

@@ -15,27 +15,27 @@ export interface ProfileOptions<Output extends BodyOutput>
 }
 
 /**
- * Downloads all profiles, and repeats a request that may succeed later. An answer is `gone` if the service does not
+ * Downloads all profiles, and repeats a request that may succeed later. A download is `gone` if the service does not
  * have this export, and `invalid` if it refuses the form of the request; none is `empty` or `too_large`. Throws what
  * `openOutput` and its output throw, UserErrors of the quota, and the signal's reason.
  */
 export async function downloadProfiles<Output extends BodyOutput>(
   request: ProfileRequest,
-  { scannerOptions, ...download }: ProfileOptions<Output>,
+  { scannerOptions, ...options }: ProfileOptions<Output>,
 ): Promise<DownloadResult<Output>> {
-  const answer = await downloadChecked({
-    ...download,
+  const download = await downloadChecked({
+    ...options,
     label: 'profiles',
     rowsMayChange: true,
     request,
     scannerOptions: { ...scannerOptions, needsEventColumns: false },
   });
-  if (answer.kind === 'checked') {
-    if (answer.scan.columns.some(({ headerName }) => headerName === UNIFIED_ID)) return answer;
+  if (download.kind === 'checked') {
+    if (download.scan.columns.some(({ headerName }) => headerName === UNIFIED_ID)) return download;
     const clause = `the export of profiles has no column ${UNIFIED_ID}: is base_url right?`;
-    return { kind: 'config', code: 'no_such_columns', clause, exports: answer.exports };
+    return { kind: 'config', code: 'no_such_columns', clause, exports: download.exports };
   }
-  if (answer.code === NOT_FOUND_CODE) return { ...answer, kind: 'gone' };
-  if (answer.kind !== 'empty' && answer.kind !== 'too_large') return answer;
-  return { ...answer, kind: 'later', clause: `the export of profiles failed: ${answer.clause}` };
+  if (download.code === NOT_FOUND_CODE) return { ...download, kind: 'gone' };
+  if (download.kind !== 'empty' && download.kind !== 'too_large') return download;
+  return { ...download, kind: 'later', clause: `the export of profiles failed: ${download.clause}` };
 }

@@ -67,12 +67,12 @@ export class ExportQuota {
         const until = nextAllowedAt(this.#state, now);
         if (until === undefined) return;
         const waitMs = until - now;
-        const at = new Date(until).toISOString();
-        if (waitMs > maxWaitMs) throw waitTooLongError(at, waitMs, maxWaitMs);
+        const untilText = new Date(until).toISOString();
+        if (waitMs > maxWaitMs) throw waitTooLongError(untilText, waitMs, maxWaitMs);
         if (waitMs >= SHOWN_WAIT_MS && until !== shownUntil) {
           shownUntil = until;
-          const message = `The limit of exports is reached: the next is sent at ${at}, in ${formatDuration(waitMs)}.`;
-          logger.warn('quota.wait', message, { until: at });
+          const message = `The limit of exports is reached: the next is sent at ${untilText}, in ${formatDuration(waitMs)}.`;
+          logger.warn('quota.wait', message, { until: untilText });
           onWait?.(until);
         }
         await clock.sleep(waitMs, signal);
@@ -83,9 +83,9 @@ export class ExportQuota {
   }
 }
 
-const waitTooLongError = (at: string, waitMs: number, maxWaitMs: number) =>
+const waitTooLongError = (untilText: string, waitMs: number, maxWaitMs: number) =>
   transientError(
-    `The limit of exports is reached and the next may be sent at ${at}, in ${formatDuration(waitMs)}: ` +
+    `The limit of exports is reached and the next may be sent at ${untilText}, in ${formatDuration(waitMs)}: ` +
       `longer than this run waits (${formatDuration(maxWaitMs)}). Run again then.`,
     { detail: 'quota: the wait is longer than allowed' },
   );
