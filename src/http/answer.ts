@@ -41,20 +41,20 @@ export class HttpAnswer {
   async *#receivedBytes(waitLimit: WaitLimit | undefined): ByteStream {
     const stream = this.#stream;
     const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
-    const next = () => (waitLimit === undefined ? chunks.next() : waitLimit.waitFor(chunks.next()));
+    const readNext = () => (waitLimit === undefined ? chunks.next() : waitLimit.waitFor(chunks.next()));
     let received = 0;
-    let isCut = false;
+    let hasFailed = false;
     try {
-      for (let chunk = await next(); chunk.done !== true; chunk = await next()) {
-        received += chunk.value.length;
-        yield chunk.value;
+      for (let next = await readNext(); next.done !== true; next = await readNext()) {
+        received += next.value.length;
+        yield next.value;
       }
     } catch (error) {
       // A whole answer on a sound connection has no error of its own, and no error of Node lacks a code.
       const isReadersError = codeOf(error) === undefined || (this.#connectionError === undefined && stream.complete);
       if (waitLimit?.signal.aborted || isReadersError) throw error;
       // `bodyError` gives the connection's own error, or what is missing.
-      isCut = true;
+      hasFailed = true;
     } finally {
       await chunks.return?.();
     }
@@ -62,7 +62,7 @@ export class HttpAnswer {
     const isDeclaredEnd = received === Number(this.headers['content-length']);
     for (let turn = 0; turn < TURNS_TO_END && isDeclaredEnd && this.#connectionError === undefined; turn++)
       await nextTurn();
-    const error = bodyError(this.headers, received, isCut || !stream.complete, this.#connectionError);
+    const error = bodyError(this.headers, received, hasFailed || !stream.complete, this.#connectionError);
     if (error !== undefined) throw error;
   }
 }

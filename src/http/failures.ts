@@ -63,8 +63,8 @@ const OTHER_PROBLEM: ProblemRow = [/^/, 'network', (host) => `the request to ${h
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
 
-/** Why no answer, or no complete one, came over the network. `setting`: the key that holds the address. */
-export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
+/** Why no answer, or no complete one, came over the network. `addressKey`: the key of the configuration that holds the address. */
+export function networkProblem(error: unknown, host: string, addressKey?: string): NetworkProblem {
   if (error instanceof ProxyError) return proxyProblem(error);
   if (error instanceof TimeLimitReached) {
     const clause = `${host} did not answer within ${formatDuration(error.afterMs)}`;
@@ -82,7 +82,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   const [, code, clause] = NETWORK_PROBLEMS.find(([nodeCodes]) => nodeCodes.test(nodeCode)) ?? OTHER_PROBLEM;
   // A connection that broke was one to the right address.
   const mayBeAddress = code !== 'reset' && code !== 'network';
-  const question = mayBeAddress && setting !== undefined ? `; is ${setting} right?` : '';
+  const question = mayBeAddress && addressKey !== undefined ? `; is ${addressKey} right?` : '';
   return { needsUser: false, code, clause: `${clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 

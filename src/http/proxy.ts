@@ -14,14 +14,14 @@ import { configError } from '../base/errors.ts';
 export function proxyFor(address: string, env: Env): URL | undefined {
   const url = new URL(address);
   if (isLoopback(url.hostname)) return undefined;
-  const variable = (name: string) => env[name.toLowerCase()] || env[name] || '';
-  const proxy = variable('HTTPS_PROXY').trim();
-  if (proxy === '' || isExempt(url, variable('NO_PROXY'))) return undefined;
-  const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
+  const envValue = (name: string) => env[name.toLowerCase()] || env[name] || '';
+  const proxy = envValue('HTTPS_PROXY').trim();
+  if (proxy === '' || isExempt(url, envValue('NO_PROXY'))) return undefined;
+  const proxyAddress = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
   try {
-    const proxyUrl = new URL(text);
+    const proxyUrl = new URL(proxyAddress);
     credentialsOf(proxyUrl);
-    if (/^https?:\/\/[^/]/i.test(text)) return proxyUrl;
+    if (/^https?:\/\/[^/]/i.test(proxyAddress)) return proxyUrl;
   } catch {
     // It is no URL, or its credentials cannot be read.
   }

@@ -14,7 +14,7 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. Follows `callerSignal`, too.
+ * Aborts `signal` with `TimeLimitReached` after one wait of `limitMs`; each wait begins anew. Follows `callerSignal`, too.
  * In Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
 export class WaitLimit {
@@ -22,14 +22,14 @@ export class WaitLimit {
   /** The caller's: it aborts for other reasons than the time. */
   readonly callerSignal: AbortSignal;
   readonly #clock: Clock;
-  readonly #ms: number;
+  readonly #limitMs: number;
   readonly #controller = new AbortController();
   /** Stops listening to the caller's signal. */
   readonly release: () => void;
 
-  constructor(clock: Clock, ms: number, callerSignal: AbortSignal) {
+  constructor(clock: Clock, limitMs: number, callerSignal: AbortSignal) {
     this.#clock = clock;
-    this.#ms = ms;
+    this.#limitMs = limitMs;
     this.callerSignal = callerSignal;
     this.signal = this.#controller.signal;
     this.release = onAbort(callerSignal, () => this.#controller.abort(callerSignal.reason));
@@ -37,7 +37,7 @@ export class WaitLimit {
 
   /** Rejects with the signal's reason when it aborts, even if nothing arrives. */
   async waitFor<T>(arrival: Promise<T>): Promise<T> {
-    const disarm = this.#clock.after(this.#ms, () => this.#controller.abort(new TimeLimitReached(this.#ms)));
+    const disarm = this.#clock.after(this.#limitMs, () => this.#controller.abort(new TimeLimitReached(this.#limitMs)));
     try {
       return await abortable(arrival, this.signal);
     } catch (error) {

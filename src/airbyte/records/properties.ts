@@ -3,7 +3,7 @@ import { compareUtf8 } from '../../base/text.ts';
 import { type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
 import { foldName, UNNAMED_COLUMN } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName } from './streams.ts';
+import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName, type StreamSchemas } from './streams.ts';
 
 // Names stay as the customer wrote them. Readers take names that differ only in case for one. Of those, the one in
 // lower case, else the first in byte order, keeps its name. The others get the hash of their name in the export.
@@ -40,14 +40,13 @@ export function discoveredProperties(stream: StreamName, header: readonly Header
  * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
 export function configuredProperties(
-  stream: StreamName,
+  { name: stream, schemas }: StreamSchemas,
   header: readonly HeaderColumn[],
-  isConfigured: (name: string) => boolean,
 ): readonly (StreamColumn & { readonly name: string | undefined })[] {
   const takenNames = new Set(reservedNames(stream));
   return streamColumns(stream, header).map((streamColumn) => {
     const names = [streamColumn.plainName, nameWithHash(streamColumn.plainName, streamColumn.column)];
-    const name = names.find((text) => isConfigured(text) && !takenNames.has(text));
+    const name = names.find((candidate) => schemas.has(candidate) && !takenNames.has(candidate));
     if (name !== undefined) takenNames.add(name);
     return { ...streamColumn, name };
   });
@@ -64,15 +63,15 @@ function streamColumns(stream: StreamName, header: readonly HeaderColumn[]): rea
   const columns = header
     .map((column, index) => ({ plainName: column.source || UNNAMED_COLUMN, column, index }))
     .filter(({ column }) => hasColumn(column));
-  const rank = ({ plainName }: StreamColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  const namedColumns = selection === 'rows_with_item' ? withShortNames(columns, reservedNames(stream)) : columns;
-  return namedColumns.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
+  const caseRank = ({ plainName }: StreamColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
+  const namedColumns = selection === 'rows_with_item' ? withShortNames(stream, columns) : columns;
+  return namedColumns.sort((a, b) => caseRank(a) - caseRank(b) || compareUtf8(a.plainName, b.plainName));
 }
 
 /** The columns of a stream of items. An item column loses its prefix, unless its short name is taken. */
-function withShortNames(columns: readonly StreamColumn[], reserved: readonly string[]): StreamColumn[] {
+function withShortNames(stream: StreamName, columns: readonly StreamColumn[]): StreamColumn[] {
   const otherNames = columns.flatMap(({ column }) => (isItemGroup(column.group) ? [] : [column.source]));
-  const takenNames = new Set([...reserved, ...otherNames].map(foldName));
+  const takenNames = new Set([...reservedNames(stream), ...otherNames].map(foldName));
   return columns.map((streamColumn) => {
     const shortName = streamColumn.plainName.slice(ITEM_PREFIX.length);
     const isShortened = isItemGroup(streamColumn.column.group) && !takenNames.has(foldName(shortName));

@@ -54,10 +54,10 @@ export const memberLabel = (name: string): Uint8Array => Buffer.from(`,${JSON.st
 const FITS_NO_CELL: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
 
 function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
-  const property: JsonObject = isObject(schema) ? schema : {};
-  const type = typeOfSchema(property);
+  const propertySchema: JsonObject = isObject(schema) ? schema : {};
+  const type = typeOfSchema(propertySchema);
   if (type === undefined) return { codec: FITS_NO_CELL, zone: undefined };
-  if (type !== 'datetime' || property.airbyte_type === 'timestamp_without_timezone') {
+  if (type !== 'datetime' || propertySchema.airbyte_type === 'timestamp_without_timezone') {
     return { codec: codecOf(type, undefined), zone: undefined };
   }
   const instantZone = zone ?? zoneOf('UTC');

@@ -65,7 +65,7 @@ export class RecordEncoder {
     );
     this.#frameRoom = this.#lineStart.length + FRAME_ROOM;
     this.#columns = columns.map(() => undefined);
-    for (const { name, plainName, index } of configuredProperties(stream.name, columns, (text) => schemas.has(text))) {
+    for (const { name, plainName, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
         stats.unsentColumns.add(plainName);
         continue;

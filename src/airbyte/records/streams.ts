@@ -49,7 +49,6 @@ const BY_DAYS: StreamDefinition['catalogEntry'] = {
   is_resumable: true,
 };
 
-/** The streams in the order in which `discover` lists them. */
 export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   events: {
     selection: 'every_row',
@@ -91,7 +90,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   },
 };
 
-/** The stream of the export of profiles; the others are streams of events. */
+/** The stream of the export of profiles. `discover` lists it behind those of events. */
 export const PROFILE_STREAM = 'user_profiles';
 export const EVENT_STREAMS: readonly StreamName[] = ['events', 'event_logs', 'event_items'];
 

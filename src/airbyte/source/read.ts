@@ -37,9 +37,9 @@ export const read: Verb = async (context) => {
   try {
     const extract = extractDeps(config, service, context, SuppressionList.of(config)?.readFilter(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
-    const isProfiles = ({ descriptor }: StreamOutput) =>
+    const isOfProfiles = ({ descriptor }: StreamOutput) =>
       config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;
-    const profileOutput = outputs.find(isProfiles);
+    const profileOutput = outputs.find(isOfProfiles);
     if (profileOutput !== undefined) await readProfiles(profileOutput, deps);
     const eventOutputs = outputs.filter((output) => output !== profileOutput);
     await readEvents(eventOutputs, context.states, deps);
@@ -114,9 +114,9 @@ async function deliverDays(streams: readonly StreamProgress[], deps: ReadDeps): 
   try {
     const results = downloads.results();
     while (streams.some(isRunning)) {
-      const next = await deps.heartbeat.beatWhile(results.next());
-      if (next.done === true) break;
-      await deliverDay(next.value, streams, deps);
+      const nextResult = await deps.heartbeat.beatWhile(results.next());
+      if (nextResult.done === true) break;
+      await deliverDay(nextResult.value, streams, deps);
     }
   } finally {
     await downloads.close();
@@ -157,10 +157,10 @@ function withoutRepeats(logger: Logger): Logger {
 
 /** Some readers look at the exit code alone, so one failed stream fails the run. The first failure says what to do. */
 function throwFailures(outputs: readonly StreamOutput[]): void {
-  const failed = outputs.filter((output) => output.failure !== undefined);
-  const failure = failed[0]?.failure;
+  const failedOutputs = outputs.filter((output) => output.failure !== undefined);
+  const failure = failedOutputs[0]?.failure;
   if (failure === undefined) return;
-  const names = failed.map(({ descriptor }) => descriptor.name).join(', ');
-  const message = `${failed.length} of ${outputs.length} streams could not be read to the end (${names}): `;
+  const names = failedOutputs.map(({ descriptor }) => descriptor.name).join(', ');
+  const message = `${failedOutputs.length} of ${outputs.length} streams could not be read to the end (${names}): `;
   throw failure.withMessage(message + failure.platformMessage);
 }

@@ -24,7 +24,7 @@ export function planStream(
 ): StreamPlan {
   const name = requireEventStream(stream);
   requireFilledColumn(name, stream);
-  const { appends, keepsDuplicates } = duplicatesKept(stream);
+  const { appends, keepsDuplicates } = destinationTraits(stream);
   const input = { settings, appends, now };
   const state = withoutTransientKeys(savedState);
   const isRefresh = stream.syncMode === 'full_refresh';
@@ -70,7 +70,7 @@ export function requireFilledColumn(name: StreamName, { properties, primaryKey }
  *   overwrite of a full refresh                 replaced          kept
  *   any other                                   merged by key     merged by key
  */
-function duplicatesKept({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream) {
+function destinationTraits({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream) {
   const isRefresh = syncMode === 'full_refresh';
   const empties = isRefresh && generationId > 0 && minimumGenerationId === generationId;
   const isAppend = destinationSyncMode === 'append';
@@ -88,23 +88,22 @@ function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, i
     const maySkipDays = refreshId !== undefined && !plan.appends && isUnfinished(plan);
     return maySkipDays ? planFromStart(name, 'is of a full refresh that was not finished', input) : plan;
   } catch (error) {
-    if (error instanceof OtherFiltersError) {
-      if (input.appends === true) {
-        const message =
-          `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
-          "all rows would come twice. Put the filters back, or clear the stream's data in the platform.";
-        throw configError(message, { cause: error });
-      }
-      const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
-      return planFromStart(name, why, input);
-    }
-    if (!(error instanceof FutureCursorError)) throw error;
-    // A wrong clock leaves such a cursor: the state stays as it is. `start_date` may lie in the future, too.
-    const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
-    const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-    const notes = [{ level: 'warn', event: 'state.future', message }] as const;
-    return { ...plan, state: parseState(state), days: [], notes };
+    if (error instanceof FutureCursorError) return planWithoutDays(name, state, input);
+    if (!(error instanceof OtherFiltersError)) throw error;
+    const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
+    if (input.appends !== true) return planFromStart(name, why, input);
+    const message =
+      `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
+      "all rows would come twice. Put the filters back, or clear the stream's data in the platform.";
+    throw configError(message, { cause: error });
   }
+}
+
+/** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
+function planWithoutDays(name: StreamName, state: JsonObject, input: PlanInput): RunPlan {
+  const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
+  const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
+  return { ...plan, state: parseState(state), days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
 /** True if the state lacks days that were wanted, and over at its last request. */
@@ -125,14 +124,14 @@ function planFromStart(name: StreamName, why: string, input: PlanInput): RunPlan
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
 function refreshPlan(stream: ConfiguredStream, savedState: JsonObject | undefined, input: PlanInput): RunPlan {
-  const wholePlan = planRun({ ...input, fullRefresh: true });
-  if (stream.syncId === undefined || savedState?.sync_id !== stream.syncId) return wholePlan;
+  const freshPlan = planRun({ ...input, fullRefresh: true });
+  if (stream.syncId === undefined || savedState?.sync_id !== stream.syncId) return freshPlan;
   const state = parseState(savedState);
-  const { filters, service } = wholePlan.fingerprints;
-  if (state?.filters !== filters || state.service !== service) return wholePlan;
+  const { filters, service } = freshPlan.fingerprints;
+  if (state?.filters !== filters || state.service !== service) return freshPlan;
   const receipts = receiptsIn(state);
-  const days = wholePlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
-  return { ...wholePlan, state, receipts, days, start: state.start_date ?? wholePlan.start };
+  const days = freshPlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
+  return { ...freshPlan, state, receipts, days, start: state.start_date ?? freshPlan.start };
 }
 
 /** A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). */
