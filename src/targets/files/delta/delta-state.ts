@@ -50,17 +50,17 @@ export function stateActions(domainsBefore: Domains, { suppressionLength, ...sta
 export function stateOf(domains: Domains, tableAddress: string): LogState {
   if (!domains.has(TABLE_DOMAIN))
     throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
-  const where = (domain: string) => `${tableAddress} (${domain})`;
-  const readDomain = (domain: string) => parseJson(domains.get(domain) ?? '', where(domain));
+  const subjectOf = (domain: string) => `${tableAddress} (${domain})`;
+  const readDomain = (domain: string) => parseJson(domains.get(domain) ?? '', subjectOf(domain));
   const tableDomain = readDomain(TABLE_DOMAIN);
-  checkVersion(tableDomain, FORMAT_VERSION, where(TABLE_DOMAIN));
-  const { timezone, suppression_length } = requireValid<TableDomain>(validTable, tableDomain, where(TABLE_DOMAIN));
+  checkVersion(tableDomain, FORMAT_VERSION, subjectOf(TABLE_DOMAIN));
+  const { timezone, suppression_length } = requireValid<TableDomain>(validTable, tableDomain, subjectOf(TABLE_DOMAIN));
   const members = Object.fromEntries(MEMBERS_WITH_DOMAIN.map((name) => [name, readDomain(DOMAIN_PREFIX + name)]));
   const dayDomains = [...domains.keys()].filter((domain) => domain.startsWith(DAY_DOMAIN_PREFIX));
   const days = dayDomains.map((domain) => {
-    const receipt = parseReceipt(readDomain(domain), where(domain));
+    const receipt = parseReceipt(readDomain(domain), subjectOf(domain));
     if (DAY_DOMAIN_PREFIX + receipt.day === domain) return receipt;
-    throw damagedError(where(domain), `it is a receipt of ${receipt.day}`);
+    throw damagedError(subjectOf(domain), `it is a receipt of ${receipt.day}`);
   });
   return { ...parseTableState({ timezone, ...members, days }, tableAddress), suppressionLength: suppression_length };
 }

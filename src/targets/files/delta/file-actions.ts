@@ -82,18 +82,18 @@ export function tableFilesOf(
   const files = new Map<Day, TableFile>();
   for (const [path, { partitionValues, tags, stats, size: bytes }] of liveFiles) {
     if (missingPaths.has(path)) continue;
-    const where = `${storageAddress}/${path}`;
+    const subject = `${storageAddress}/${path}`;
     const partitionDay = dayOfPath(path);
     const note = tags?.[NOTE_TAG];
     if (note === undefined || stats === undefined || partitionValues[PARTITION_COLUMN] !== partitionDay) {
-      throw damagedError(where, 'another program wrote it into the table');
+      throw damagedError(subject, 'another program wrote it into the table');
     }
     // Profiles have no partition, and one receipt.
     const day: Day | undefined = partitionDay ?? firstReceiptDay;
-    if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
-    if (files.has(day)) throw damagedError(where, `${day} has two files`);
-    const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, where), where);
-    const { nullCount } = requireValid<{ nullCount: object }>(validStats, parseJson(stats, where), where);
+    if (day === undefined || !state.receipts.has(day)) throw damagedError(subject, 'it has no receipt');
+    if (files.has(day)) throw damagedError(subject, `${day} has two files`);
+    const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, subject), subject);
+    const { nullCount } = requireValid<{ nullCount: object }>(validStats, parseJson(stats, subject), subject);
     // A file lacks columns of its table: it has those whose nulls are counted.
     const columns = new Map([...tableColumns].filter(([name]) => Object.hasOwn(nullCount, name)));
     files.set(day, { table, day, path, bytes, sha256, columns });

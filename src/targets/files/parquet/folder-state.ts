@@ -143,10 +143,10 @@ export function stateTextOf(version: FolderVersion): string {
 }
 
 /** What a text says of the folder, and of its files by their paths. Throws a configuration failure for a damaged one. */
-export function parseStateText(text: string, where: string) {
-  const value = parseJson(text, where);
-  checkVersion(value, FORMAT_VERSION, where);
-  const json = requireValid<FolderJson>(validFolder, value, where);
+export function parseStateText(text: string, subject: string) {
+  const value = parseJson(text, subject);
+  checkVersion(value, FORMAT_VERSION, subject);
+  const json = requireValid<FolderJson>(validFolder, value, subject);
   const state: PlaceState = {
     events: tableFromJson(json.events),
     user_profiles: json.user_profiles && tableFromJson(json.user_profiles),

@@ -61,23 +61,23 @@ export type Action =
 const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata'] as const;
 
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
-export function parseEntry(text: string, table: TableName, where: string): Action[] {
+export function parseEntry(text: string, table: TableName, subject: string): Action[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  return lines.flatMap((line) => parseAction(line, table, where) ?? []);
+  return lines.flatMap((line) => parseAction(line, table, subject) ?? []);
 }
 
 /** Parses the JSON of an action; undefined for one of another kind, which the protocol lets readers ignore. */
-export function parseAction(text: string, table: TableName, where: string): Action | undefined {
-  const value = parseJson(text, where);
-  if (!isObject(value)) throw damagedError(where, 'a line is no object');
+export function parseAction(text: string, table: TableName, subject: string): Action | undefined {
+  const value = parseJson(text, subject);
+  if (!isObject(value)) throw damagedError(subject, 'a line is no object');
   const members = withoutNulls(value);
   const name = ACTIONS.find((kind) => Object.hasOwn(members, kind));
   if (name === undefined) return undefined;
   const action: unknown = { [name]: members[name] };
-  if (!validAction<Action>(action)) throw damagedError(where, firstProblemText(validAction));
+  if (!validAction<Action>(action)) throw damagedError(subject, firstProblemText(validAction));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
   if (path !== undefined && !isDataFile(`${table}/${path}`))
-    throw damagedError(where, 'it names a file that this program did not write');
+    throw damagedError(subject, 'it names a file that this program did not write');
   return action;
 }
 

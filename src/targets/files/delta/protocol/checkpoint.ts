@@ -41,11 +41,11 @@ export async function readCheckpoint(
   logVersion: number,
 ): Promise<Action[]> {
   const path = checkpointPath(table, logVersion);
-  const where = `${storage.address}/${path}`;
+  const subject = `${storage.address}/${path}`;
   const localPath = await storage.localFile(path, join(runFolder.path, randomUUID()));
   const from = `read_parquet(${pathLiteral(localPath)})`;
   const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
-  return rows.flatMap(({ action }) => parseAction(String(action), table, where) ?? []);
+  return rows.flatMap(({ action }) => parseAction(String(action), table, subject) ?? []);
 }
 
 /**
