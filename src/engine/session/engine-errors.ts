@@ -116,7 +116,8 @@ const failureOf = (text: string): Failure | undefined =>
       (isFileError(text) && inFileError?.test(text)) || beginnings.some((pattern) => pattern.test(text)),
   );
 
-const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
+/** True for an error of DuckDB that means this failure. */
+export const isEngineFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
   failureOf(messageOf(thrown)) === FAILURES[kind];
 
 /**
@@ -143,22 +144,16 @@ export function engineError(thrown: unknown, place: string, pathOnDisk: string =
   return systemError(refusal, { detail: withoutCells(text) });
 }
 
-/** True if another process has the file open. */
-export const isFileInUse = (thrown: unknown): boolean => isFailure(thrown, 'fileInUse');
-
 /** Why DuckDB refused a statement, if for what others made of the tables, such as a foreign key; else undefined. */
 export function tableRefusalOf(thrown: unknown): string | undefined {
   const text = messageOf(thrown);
   return STATEMENT_ERROR.test(text) || text.startsWith('Constraint Error') ? withoutCells(text) : undefined;
 }
 
-/** True if the bytes of a Parquet file are no such file, or a broken one. */
-export const isDamagedParquet = (thrown: unknown): boolean => isFailure(thrown, 'parquetDamaged');
-
 /** True if blocks of a database file cannot be read, and neither disk nor memory is why. */
 export const isDamagedBlock = (thrown: unknown): boolean =>
   isFileError(messageOf(thrown)) &&
-  !(['diskFailed', 'diskFull', 'outOfMemory'] as const).some((kind) => isFailure(thrown, kind));
+  !(['diskFailed', 'diskFull', 'outOfMemory'] as const).some((kind) => isEngineFailure(thrown, kind));
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFileError extends UserError {
@@ -170,8 +165,6 @@ export class MisreadFileError extends UserError {
 /** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
 export const isCsvMisread = (thrown: unknown): boolean =>
   thrown instanceof MisreadFileError || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
-
-export const isOutOfMemory = (thrown: unknown): boolean => isFailure(thrown, 'outOfMemory');
 
 /** What may be shown of an error that is not about a file. */
 const withoutCells = (text: string): string => (STATEMENT_ERROR.test(text) ? firstLineOf(text) : errorClassOf(text));

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';
-import { isCsvMisread, isOutOfMemory } from './engine-errors.ts';
+import { isCsvMisread, isEngineFailure } from './engine-errors.ts';
 
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; each transaction sets it. */
 export const PARALLEL_VARIABLE = 'dfinery_reads_in_parallel';
@@ -109,7 +109,7 @@ export class Engine {
         // A commit that failed has rolled back already.
         await this.#connection.run('ROLLBACK').catch(() => {});
         this.throwIfAborted();
-        if (isOutOfMemory(error) && !this.isLowOnMemory) {
+        if (isEngineFailure(error, 'outOfMemory') && !this.isLowOnMemory) {
           this.isLowOnMemory = true;
           await this.run('SET threads = 1');
         } else if (isCsvMisread(error) && readsInParallel) {

@@ -12,7 +12,7 @@ import { realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import { claimFile, fileIdentity, makeDatabase, newSpillFolder, removeLeftovers } from './database-file.ts';
 import { type Access, Engine, type EngineOptions, MAIN_DATABASE } from './engine.ts';
-import { engineError, isFileInUse } from './engine-errors.ts';
+import { engineError, isEngineFailure } from './engine-errors.ts';
 
 // DuckDB's client drops a U+FEFF at the beginning of every text that it reads (1.5.6): names and ids would be others.
 const wholeTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -97,17 +97,17 @@ async function attach(
   access: Access,
   { lockWaitMs, clock, signal }: EngineOptions,
 ): Promise<() => void> {
-  for (const pause of doublingPauses(lockWaitMs, LOCK_PAUSES)) {
+  const pauses = doublingPauses(lockWaitMs, LOCK_PAUSES);
+  for (;;) {
     try {
       return await attachOnce(connection, file, access);
     } catch (error) {
+      const pause: number | undefined = pauses.next().value;
       // A UserError says that this process has the file open, or that another one has replaced it.
-      if (!(error instanceof UserError || isFileInUse(error))) throw error;
+      if (pause === undefined || !(error instanceof UserError || isEngineFailure(error, 'fileInUse'))) throw error;
+      await clock.sleep(pause, signal);
     }
-    await clock.sleep(pause, signal);
   }
-  // The last attempt throws why the file cannot be opened.
-  return attachOnce(connection, file, access);
 }
 
 async function attachOnce(connection: DuckDBConnection, file: string, access: Access): Promise<() => void> {

@@ -118,6 +118,7 @@ export async function addRecords<T>(engine: Engine, table: RecordTable<T>, recor
 export async function replaceRecords<T>(engine: Engine, table: RecordTable<T>, records: readonly T[]): Promise<void> {
   const { name } = table;
   const newRecords = recordsSql(table, records);
+  // In SQL the name of a table is also its row, as a struct.
   await engine.run(`DELETE FROM ${name} WHERE ${name} NOT IN (${newRecords})`);
   await engine.run(
     `INSERT INTO ${name} SELECT unnest(record) FROM (${newRecords}) WHERE record NOT IN (SELECT ${name} FROM ${name})`,

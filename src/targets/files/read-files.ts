@@ -7,7 +7,7 @@ import { castSql, identifier, literal } from '../../base/sql.ts';
 import { widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql } from '../../engine/column-sql.ts';
-import { isDamagedParquet } from '../../engine/session/engine-errors.ts';
+import { isEngineFailure } from '../../engine/session/engine-errors.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
@@ -82,7 +82,7 @@ export async function countRowsInFiles(
     try {
       rowsByDay.set(file.day, await countRowsOfFile(place.engine, localPath));
     } catch (error) {
-      if (!isDamagedParquet(error)) throw error;
+      if (!isEngineFailure(error, 'parquetDamaged')) throw error;
     }
   }
   return rowsByDay;

@@ -5,7 +5,7 @@ import { pathLiteral } from '../../../base/sql.ts';
 import { canWiden } from '../../../cells/types/column-types.ts';
 import { zoneOf } from '../../../cells/types/zone.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
-import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
+import { isEngineFailure } from '../../../engine/session/engine-errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import {
@@ -153,7 +153,7 @@ async function readMetadata(engine: Engine, localPath: string, path: string): Pr
     return { receipt, profilesState, writtenAt, columns: await readFileColumns(engine, localPath) };
   } catch (error) {
     engine.throwIfAborted();
-    if (isOutOfMemory(error)) throw error;
+    if (isEngineFailure(error, 'outOfMemory')) throw error;
     return undefined;
   }
 }
