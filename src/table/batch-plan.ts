@@ -38,11 +38,11 @@ export async function planBatch(
   const { receipts, columns: columnsBefore } = tableBefore;
   // A run of another service may have made the place since this run was planned.
   refuseOtherService(tableBefore.exportState, commitInfo.fingerprints);
-  const newestDownloads = withoutOlder(batch, receipts, options);
-  if (newestDownloads.length === 0) return undefined;
+  const acceptedDownloads = withoutOlder(batch, receipts, options);
+  if (acceptedDownloads.length === 0) return undefined;
   const mayBeUnchanged = !table.isSnapshot && !commitInfo.alwaysWrites;
-  const unchangedDownloads = mayBeUnchanged ? await findUnchanged(newestDownloads, receipts, countRows) : [];
-  const downloads = newestDownloads.filter((download) => !unchangedDownloads.includes(download));
+  const unchangedDownloads = mayBeUnchanged ? await findUnchanged(acceptedDownloads, receipts, countRows) : [];
+  const downloads = acceptedDownloads.filter((download) => !unchangedDownloads.includes(download));
   const settings = settingsOfTable(table, columnSettings);
   const columnPlan = planColumns(columnsBefore, downloads, settings, receipts.size === 0);
   return { table, tableBefore, commitInfo, downloads, unchangedDownloads, ...columnPlan };

@@ -2,7 +2,7 @@
 //
 //   HeaderColumn    of one header: its name, its group, and the type that the service declares
 //   ColumnScan      of one file: what all of its cells hold
-//   ScannedColumn   of one day: the same, from all files of the day
+//   DayColumn       of one day: the same, from all files of the day
 //   StoredColumn    of a table: its name there, its type, and the forms of its cells in all days
 //   TypedColumn     a stored column with a type: only then the table has it
 //   PlannedColumn   a stored column after a batch, with its type before
@@ -85,7 +85,7 @@ export function columnsOfNewTable(settings: ColumnSettings): StoredColumn[] {
 }
 
 /** What is known of a column of a day from the scans of its files. */
-type ScannedColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
+type DayColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
 
 /** The cells of a column that a day lacks. */
 const NO_CELLS = { declaredType: undefined, forms: 0, firstCells: [] } as const;
@@ -93,39 +93,35 @@ const NO_CELLS = { declaredType: undefined, forms: 0, firstCells: [] } as const;
 interface ScannedDay {
   readonly day: Day;
   /** The columns of its files by key, in the order of first occurrence; none for an answer without a header. */
-  readonly scans: ReadonlyMap<string, ScannedColumn>;
+  readonly dayColumns: ReadonlyMap<string, DayColumn>;
 }
 
 function scannedDayOf({ receipt: { day }, files }: CheckedDay): ScannedDay {
-  const scans = new Map<string, ScannedColumn>();
+  const dayColumns = new Map<string, DayColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
-    const { forms, firstCells } = scans.get(column.key) ?? NO_CELLS;
+    const { forms, firstCells } = dayColumns.get(column.key) ?? NO_CELLS;
     const union = { forms: forms | column.forms, firstCells: [...firstCells, ...column.firstCells] };
-    scans.set(column.key, { ...column, ...union });
+    dayColumns.set(column.key, { ...column, ...union });
   }
-  return { day, scans };
+  return { day, dayColumns };
 }
 
 function columnsAfterDay(
   columnsBefore: readonly PlannedColumn[],
-  { day, scans }: ScannedDay,
+  { day, dayColumns }: ScannedDay,
   settings: ColumnSettings,
 ): PlannedColumn[] {
-  const columns = [...columnsBefore, ...columnsToAdd(columnsBefore, scans, settings).map(beforeBatch)];
+  const columns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(beforeBatch)];
   // Without a pinned schema the first day with cells gives `freeze` its columns.
   const givesColumns = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
   const schemaMode = givesColumns ? 'evolve' : settings.schemaMode;
   return columns.map((column): PlannedColumn => {
-    const scan = scans.get(columnKey(column)) ?? NO_CELLS;
-    const { forms } = scan;
-    const typeAfter = typeAfterDay(column, scan, columns, { ...settings, schemaMode });
-    return {
-      ...column,
-      type: typeAfter.type,
-      forms: column.forms | forms,
-      formsByDay:
-        forms === 0 ? column.formsByDay : new Map([...column.formsByDay, [day, columnForms(forms, typeAfter)]]),
-    };
+    const dayColumn = dayColumns.get(columnKey(column)) ?? NO_CELLS;
+    const { forms } = dayColumn;
+    const typeAfter = typeAfterDay(column, dayColumn, columns, { ...settings, schemaMode });
+    const formsByDay = new Map(column.formsByDay);
+    if (forms !== 0) formsByDay.set(day, columnForms(forms, typeAfter));
+    return { ...column, type: typeAfter.type, forms: column.forms | forms, formsByDay };
   });
 }
 
@@ -149,12 +145,12 @@ function columnForms(forms: CellForms, { type, isInferred }: TypeAfterDay): Colu
 function changeOf(
   fromType: ColumnType | null,
   column: PlannedColumn,
-  { day, scans }: ScannedDay,
+  { day, dayColumns }: ScannedDay,
   { timezone }: ColumnSettings,
 ): PlannedChange | undefined {
   const { source: sourceName, name, type: toType } = column;
   if (toType === null || toType === fromType) return undefined;
-  const { firstCells } = scans.get(columnKey(column)) ?? NO_CELLS;
+  const { firstCells } = dayColumns.get(columnKey(column)) ?? NO_CELLS;
   const codec = fromType && codecOf(fromType, zoneOf(timezone));
   const firstCell = firstCells.find(({ forms }) => codec === null || !fits(codec, forms));
   const change = fromType === null ? 'added' : 'widened';

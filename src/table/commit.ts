@@ -27,8 +27,9 @@ export interface CommitResult {
   readonly daysUnchanged: readonly Day[];
   /** The days of which rows were added, replaced, widened or removed: beside those of the batch perhaps others. */
   readonly daysChanged: readonly Day[];
-  /** Columns that it added and widened, by their names in the table. */
+  /** Columns that it added, by their names in the table. */
   readonly columnsAdded: readonly string[];
+  /** Columns that it widened; of one commit perhaps also some that it added. */
   readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
   /** Number of cells put into `_rescued`, by their key there. */
   readonly rescuedCells: ReadonlyMap<string, number>;
