@@ -14,8 +14,8 @@ import { type CommitResult, NOTHING_STORED, sumOfCommits } from '../table/commit
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
-/** What a load has brought into a place so far. */
-interface StoredCounts {
+/** What the commits of a load have brought into a place so far. */
+interface StoredResult {
   /** The sum of all commits. */
   total: CommitResult;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
@@ -27,16 +27,16 @@ interface StoredCounts {
 }
 
 /** What a load has brought into a place, and what the service has answered. */
-export interface LoadCounts
-  extends Readonly<StoredCounts>,
+export interface LoadResult
+  extends Readonly<StoredResult>,
     Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
     Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesToDate'> {}
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
-  #results: DayResults | undefined;
-  readonly #stored: StoredCounts = {
+  #dayResults: DayResults | undefined;
+  readonly #stored: StoredResult = {
     total: NOTHING_STORED,
     suppressedRows: 0,
     profileCount: undefined,
@@ -47,10 +47,10 @@ export class Load {
     this.#deps = deps;
   }
 
-  /** The counts so far, also of a load that failed. */
-  get counts(): LoadCounts {
+  /** The result so far, also of a load that failed. */
+  get result(): LoadResult {
     const { answeredExports, receivedBytes, includesToDate } = this.#deps.service;
-    const { gaps = [], openDays = [], implausibleDays = [] } = this.#results ?? {};
+    const { gaps = [], openDays = [], implausibleDays = [] } = this.#dayResults ?? {};
     return { ...this.#stored, answeredExports, receivedBytes, includesToDate, gaps, openDays, implausibleDays };
   }
 
@@ -64,7 +64,7 @@ export class Load {
     // This module is loaded late: the library and a dry run import this file, and may load nothing.
     const { Extraction } = await import('../extract/extraction.ts');
     const extraction = new Extraction(plan, this.#deps);
-    this.#results = extraction.results;
+    this.#dayResults = extraction.results;
     if (sink.kind === 'stream') {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);

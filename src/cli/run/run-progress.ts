@@ -1,16 +1,16 @@
 import { formatBytes, formatCount, formatDuration } from '../../base/quantities.ts';
-import type { LoadCounts } from '../../targets/load.ts';
+import type { LoadResult } from '../../targets/load.ts';
 import type { Progress } from '../terminal/progress.ts';
 
 const BAR_COLUMNS = 12;
 
 /** How far a run is at `now`. `waitingUntil`: the instant (ms) until which it sends nothing; undefined: it sends. */
 export function progressOf(
-  counts: LoadCounts,
+  loadResult: LoadResult,
   { plannedDays, began, waitingUntil }: { plannedDays: number; began: number; waitingUntil: number | undefined },
   now: number,
 ): Progress {
-  const { total, answeredExports, receivedBytes } = counts;
+  const { total, answeredExports, receivedBytes } = loadResult;
   const days = total.daysWritten.length + total.daysUnchanged.length;
   const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;

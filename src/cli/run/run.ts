@@ -64,10 +64,10 @@ async function exportInto(
   };
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
-  const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
+  const progress = () => progressOf(load.result, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
   const summaryNow = () => {
     const seconds = (clock.now() - began) / 1_000;
-    return summaryOf(plan, load.counts, { seconds, keepsCursor: sink.kind === 'stateful' });
+    return summaryOf(plan, load.result, { seconds, keepsCursor: sink.kind === 'stateful' });
   };
   try {
     await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());

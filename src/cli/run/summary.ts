@@ -2,17 +2,17 @@ import { EXIT } from '../../base/errors.ts';
 import { formatBytes, formatCount, formatDuration, withSeparators } from '../../base/quantities.ts';
 import { cursorOf, type RunPlan } from '../../extract/which-days.ts';
 import type { Place } from '../../targets/contract.ts';
-import type { LoadCounts } from '../../targets/load.ts';
+import type { LoadResult } from '../../targets/load.ts';
 import { isStdout } from '../../targets/targets.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 /** `keepsCursor`: false for a stream. */
 export function summaryOf(
   plan: RunPlan,
-  counts: LoadCounts,
+  loadResult: LoadResult,
   { seconds, keepsCursor }: { readonly seconds: number; readonly keepsCursor: boolean },
 ): Summary {
-  const { total, answeredExports, receivedBytes } = counts;
+  const { total, answeredExports, receivedBytes } = loadResult;
   return {
     ...EMPTY_SUMMARY,
     rows: total.rowsWritten,
@@ -23,16 +23,16 @@ export function summaryOf(
     bytes: receivedBytes,
     seconds,
     from_date: plan.days[0] ?? null,
-    next_from_date: keepsCursor ? (counts.cursor ?? cursorOf(plan)) : null,
-    to_date_inclusive: counts.includesToDate ?? null,
+    next_from_date: keepsCursor ? (loadResult.cursor ?? cursorOf(plan)) : null,
+    to_date_inclusive: loadResult.includesToDate ?? null,
     columns_added: total.columnsAdded,
     columns_widened: total.columnsWidened,
     rescued_cells: [...total.rescuedCells.values()].reduce((sum, cells) => sum + cells, 0),
-    suppressed_rows: counts.suppressedRows,
-    profiles: counts.profileCount ?? null,
-    gaps: counts.gaps,
-    open_days: counts.openDays,
-    implausible_days: counts.implausibleDays,
+    suppressed_rows: loadResult.suppressedRows,
+    profiles: loadResult.profileCount ?? null,
+    gaps: loadResult.gaps,
+    open_days: loadResult.openDays,
+    implausible_days: loadResult.implausibleDays,
   };
 }
 

@@ -265,7 +265,7 @@ describe('a day that has fewer rows than are stored', () => {
       recordRun: async () => {},
       close: async () => {},
     });
-    expect(load.counts.suppressedRows).toBe(0);
+    expect(load.result.suppressedRows).toBe(0);
     expect(fixture.events('day.committed')).toEqual([]);
   });
 });

@@ -40,7 +40,7 @@ describe('the snapshot of user profiles', () => {
     const sink = await place.open({ loadsProfiles: true });
     try {
       const failure = await load.loadProfiles(settings, sink).catch((error: UserError) => error);
-      return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.counts.profileCount };
+      return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.result.profileCount };
     } finally {
       sent += requests.length;
       await service.close();
