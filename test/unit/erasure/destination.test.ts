@@ -210,6 +210,15 @@ describe('ten days of syncs', () => {
     expect(setup.server.ids()).toEqual(Array.from({ length: 10 }, (_, n) => `p${n}`));
   });
 
+  it('at the same time request an ID once', async () => {
+    setup.answer = async ({ id }, response) => {
+      if (id === 'a') await on(0, [record('b'), state(2)]);
+      json(response, SUCCESS);
+    };
+    const output = await on(0, [record('a'), record('b'), state(1)]);
+    expect([output.code, setup.server.ids()]).toEqual([0, ['a', 'b']]);
+  });
+
   it('request an ID again, once, if its row has a later time', async () => {
     const more = { requested_at_field: 'asked_at' };
     const row = (asked_at: string) => record('a', { asked_at });
