@@ -139,7 +139,7 @@ describe('init', () => {
     expect(await run(person({ ...service(), [written()]: [true] }).prompts)).toMatchObject({ code: 0 });
     expect(content()).toMatchObject({ base_url: fixture.sim.url });
     expect(await run()).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no terminal here') });
-    writeFileSync(written(), `${'\0'.repeat(8)}DUCK`);
+    writeFileSync(written(), `${'\n'.repeat(8)}DUCK`);
     const refused = { code: 2, stderr: expect.stringContaining('is not a configuration') };
     expect(await run(person({ ...service(), [written()]: [true] }).prompts)).toMatchObject(refused);
   });
