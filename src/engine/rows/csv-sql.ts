@@ -52,10 +52,10 @@ export function cellSqlOf(
 ): CellSql {
   const { type } = column;
   const asText = { column, expr, readerType: 'VARCHAR' } as const;
-  // `fits` and `cellTypeOf` pass over a `null` by themselves.
+  // An absent `null` is no value. `fits` and `cellTypeOf` pass over every `null` by themselves.
   const formsOfValues = hasAbsentNull ? forms & ~NULL_TEXT : forms;
   if (formsOfValues === 0) return asText;
-  // The table does not take the column.
+  // The table does not take the column: all values are rescued.
   if (type === null) {
     return { ...asText, misfitSql: hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL` };
   }

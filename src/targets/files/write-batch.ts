@@ -59,9 +59,8 @@ async function changesOfDay(context: BatchContext, download: CheckedDay): Promis
   if (wholeFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, newFile: wholeFile }];
   // Such a day is alone in its batch: a neighbour is a stored file.
   const newFile = await withoutRowsOfNext(context, wholeFile, download);
-  const change = { table, day: receipt.day, newFile };
-  const previousChange = newFile && (await changeOfPreviousDay(context, newFile));
-  return previousChange === undefined ? [change] : [previousChange, change];
+  const previousChanges = newFile === undefined ? [] : await changesOfPreviousDay(context, newFile);
+  return [...previousChanges, { table, day: receipt.day, newFile }];
 }
 
 /** Writes the file of one day; undefined if it has no row. */
@@ -100,18 +99,18 @@ async function withoutRowsOfNext(context: BatchContext, file: NewFile, download:
   return writeTableFile(place, EVENTS.name, query, receipt);
 }
 
-/** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
-async function changeOfPreviousDay({ place, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
+/** The change of the day before to its file without the rows that a new file has; none if it loses none. */
+async function changesOfPreviousDay({ place, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
   const previousFile = filesBefore.get(addDays(newFile.day, -1));
-  if (previousFile === undefined) return undefined;
+  if (previousFile === undefined) return [];
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
   const previousRows = readParquetSql([await localPathForColumns(place, previousFile, idColumns(plan))]);
   const rowsLost = await place.engine.count(`${previousRows} WHERE ${leavingSql}`);
-  if (rowsLost === 0) return undefined;
+  if (rowsLost === 0) return [];
   const { tableBefore, columns } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
   const rewrittenFile = await rewriteFile(place, previousFile, events, leavingSql);
-  return { table: EVENTS.name, day: previousFile.day, newFile: rewrittenFile };
+  return [{ table: EVENTS.name, day: previousFile.day, newFile: rewrittenFile }];
 }
 
 /** The columns by which neighbouring days are compared. */

@@ -33,17 +33,17 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
-  const files = new Map(before.files.map((file) => [file.path, file]));
+  const filesByPath = new Map(before.files.map((file) => [file.path, file]));
   const applyChange = async ({ day, table, newFile }: FileChange) => {
     const path = filePath(day, table);
-    files.delete(path);
+    filesByPath.delete(path);
     checkHeld();
     if (newFile === undefined) return removeFile(storage, path);
     const { localPath, statistics: _statistics, ...file } = newFile;
     await storage.moveIn(localPath, path);
     const onDisk = sizeAndTime(storage.fullPath(path));
     if (onDisk === undefined) throw new RangeError(`${path} is gone`);
-    files.set(path, { ...file, ...onDisk });
+    filesByPath.set(path, { ...file, ...onDisk });
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
@@ -55,7 +55,7 @@ export async function commitToFolder(
   // 4. The state says what is there now.
   const changedPaths = new Set(change.fileChanges.map(({ day, table }) => filePath(day, table)));
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
-  const version = { ...interimVersion, state: change.state, files: [...files.values()], damagedFiles };
+  const version = { ...interimVersion, state: change.state, files: [...filesByPath.values()], damagedFiles };
   return writeState(storage, version, checkHeld);
 }
 

@@ -51,9 +51,9 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
     comparisons.push(await compareFile(place, state, path, recordedFiles.get(path)));
   }
   const files = comparisons.flatMap(({ file }) => file ?? []);
-  const adoptedFiles = comparisons.flatMap(({ adopted }) => adopted ?? []);
+  const adoptedMetadata = comparisons.flatMap(({ metadata }) => metadata ?? []);
   const damagedFiles = comparisons.flatMap(({ damaged }) => damaged ?? []);
-  const correction = correctedState(state, adoptedFiles, { files, damagedFiles }, engine.clock.now());
+  const correction = correctedState(state, adoptedMetadata, { files, damagedFiles }, engine.clock.now());
   return { ...correction, isLoaded: true, files, damagedFiles, stateText };
 }
 
@@ -76,7 +76,7 @@ async function compareFile(
   state: PlaceState,
   path: string,
   recordedFile: RecordedFile | undefined,
-): Promise<{ readonly file?: FolderFile; readonly adopted?: FileMetadata; readonly damaged?: DamagedFolderFile }> {
+): Promise<{ readonly file?: FolderFile; readonly metadata?: FileMetadata; readonly damaged?: DamagedFolderFile }> {
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   if (onDisk === undefined) return {};
@@ -100,7 +100,7 @@ async function compareFile(
       (recordedFile !== undefined && writtenAt > recordedFile.writtenAt);
     if (hasSameHash || (isLater && hasKnownColumns(metadata, state))) {
       const file = { table, day: receipt.day, path, ...onDisk, sha256, writtenAt, columns };
-      return { file, adopted: metadata };
+      return { file, metadata };
     }
   }
   if (day === undefined) return {};
@@ -158,21 +158,21 @@ async function readMetadata(engine: Engine, localPath: string, path: string): Pr
   }
 }
 
-/** The state with the receipts of adopted files. Days without a file are pruned. */
+/** The state with what adopted files say of themselves. Days without a file are pruned. */
 function correctedState(
   before: PlaceState,
-  adoptedFiles: readonly FileMetadata[],
+  adoptedMetadata: readonly FileMetadata[],
   { files, damagedFiles }: Pick<FolderVersion, 'files' | 'damagedFiles'>,
   now: number,
 ) {
-  const newReceipts = adoptedFiles.flatMap(({ receipt, profilesState }) =>
+  const newReceipts = adoptedMetadata.flatMap(({ receipt, profilesState }) =>
     profilesState === undefined ? receipt : [],
   );
   const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
   const eventFiles = [...files, ...damagedFiles].filter(({ table }) => table === EVENTS.name);
   const removedDays = findRemovedDays(receipts, new Set(eventFiles.map(({ day }) => day)));
   const events = { ...before.events, receipts: withPrunedDays(receipts, removedDays, now) };
-  const [profiles = before.user_profiles] = adoptedFiles.flatMap(({ profilesState }) => profilesState ?? []);
+  const [profiles = before.user_profiles] = adoptedMetadata.flatMap(({ profilesState }) => profilesState ?? []);
   // Profiles are no table without their file, unless they have no row.
   const hasProfiles =
     files.some(({ table }) => table === USER_PROFILES.name) || countStoredRows(profiles?.receipts.values() ?? []) === 0;
