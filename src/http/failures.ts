@@ -26,7 +26,7 @@ export class BodyMismatch extends Error {
 }
 
 /** The fault of a body that could not be read to its end, and a clause that can follow "because". Throws a defect. */
-export function bodyProblem(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
+export function bodyFaultOf(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
   if (error instanceof TimeLimitReached)
     return { fault: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
   if (error instanceof BodyMismatch) return { fault: error.fault, clause: `${host} ${error.predicate}` };

@@ -2,6 +2,7 @@ import { abortable, onAbort } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import { transientError } from '../base/errors.ts';
 import { formatDuration } from '../base/quantities.ts';
+import type { Runtime } from '../base/runtime.ts';
 
 /** Thrown when the time for an answer, or for its next bytes, is over. */
 export class TimeLimitReached extends Error {
@@ -51,7 +52,7 @@ export class WaitLimit {
 /** Runs work for at most `ms`, then rejects with TimeLimitReached; with the reason of `signal` if that aborts first. */
 export async function withinTime<T>(
   ms: number,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const waitLimit = new WaitLimit(clock, ms, signal);
@@ -63,9 +64,14 @@ export async function withinTime<T>(
 }
 
 /** As `withinTime`; throws a transient failure with the sentence that `subject` did not come within the time. */
-export async function requireWithin<T>(subject: string, ...limitedWork: Parameters<typeof withinTime<T>>): Promise<T> {
+export async function requireWithin<T>(
+  subject: string,
+  ms: number,
+  deps: Pick<Runtime, 'clock' | 'signal'>,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   try {
-    return await withinTime(...limitedWork);
+    return await withinTime(ms, deps, work);
   } catch (error) {
     if (!(error instanceof TimeLimitReached)) throw error;
     throw transientError(`${subject} did not come within ${formatDuration(error.afterMs)}.`);

@@ -8,7 +8,7 @@ import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
   /** Its name in the records. */
-  readonly property: string;
+  readonly propertyName: string;
   /** The `memberLabel` of this name. */
   readonly label: Uint8Array;
   /** The label in `_rescued`: of the column's own name. Of equal names, the second has that of its property. */
@@ -27,7 +27,7 @@ export interface RecordColumn {
  * type. `zone`: that of datetimes that name none.
  */
 export function recordColumn(
-  property: string,
+  propertyName: string,
   { headerName, occurrence, forms }: Pick<ColumnScan, 'headerName' | 'occurrence' | 'forms'>,
   schema: unknown,
   zone: Zone | undefined,
@@ -36,9 +36,9 @@ export function recordColumn(
   // Without a zone the scan did not see the year that an instant has in UTC.
   const allCellsFit = fits(codec, forms) && (cellZone === undefined || zone !== undefined);
   return {
-    property,
-    label: memberLabel(property),
-    rescuedLabel: memberLabel(occurrence === 1 ? headerName : property),
+    propertyName,
+    label: memberLabel(propertyName),
+    rescuedLabel: memberLabel(occurrence === 1 ? headerName : propertyName),
     codec,
     zone: cellZone,
     allCellsFit,

@@ -151,9 +151,9 @@ export class RecordEncoder {
       }
       this.#openObject(objectStart);
     }
-    const changes = misfits.map(({ column: { property } }) => {
-      rescuedCells.set(property, (rescuedCells.get(property) ?? 0) + 1);
-      return `{"field":${JSON.stringify(property)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
+    const changes = misfits.map(({ column: { propertyName } }) => {
+      rescuedCells.set(propertyName, (rescuedCells.get(propertyName) ?? 0) + 1);
+      return `{"field":${JSON.stringify(propertyName)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
     });
     const endOfRescued = rescuedLabel === undefined ? '' : '}';
     lines.append(Buffer.from(`${endOfRescued}},"meta":{"changes":[${changes.join(',')}]}}}\n`));

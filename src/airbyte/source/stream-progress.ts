@@ -46,8 +46,7 @@ export class StreamProgress {
   /** Accepts the result of a day; true if its records are to be written. It may end the stream with a failure. */
   async accept(result: DayResult): Promise<boolean> {
     try {
-      const wasExported = result.kind === 'downloaded' || result.kind === 'unproven';
-      if (wasExported && this.plan.keepsDuplicates) this.#requireKnownEnd();
+      if ('checkedDay' in result && this.plan.keepsDuplicates) this.#requireKnownEnd();
       const checkedDay = this.#results.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#results;

@@ -6,7 +6,7 @@ import { filtersAnything } from '../export-settings.ts';
 import { checkedFileOf, removeFiles, type SpooledDownload } from '../spool.ts';
 
 /** Event names that the service is known to write. */
-const KNOWN_NAMES: readonly string[] = [
+const KNOWN_EVENT_NAMES: readonly string[] = [
   'df_start_session',
   'df_end_session',
   'df_sign_up',
@@ -38,7 +38,7 @@ export async function exportParts(
 ): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
-  const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
+  const knownNames = [...KNOWN_EVENT_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
   const files: CheckedFile[] = [];
   const acceptedNames: string[] = [];
   let lastNoDownload: NoDownload | undefined;

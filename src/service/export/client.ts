@@ -12,7 +12,7 @@ import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { HttpAnswer } from '../../http/answer.ts';
 import { type ByteStream, checkCharset, firstBytes } from '../../http/body.ts';
-import { bodyProblem, networkProblem } from '../../http/failures.ts';
+import { bodyFaultOf, networkProblem } from '../../http/failures.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
@@ -146,7 +146,7 @@ export class ExportClient implements ExportService {
   }
 
   #noDataOfFault(error: unknown): NoData {
-    const { fault, clause } = bodyProblem(error, this.#transport.host);
+    const { fault, clause } = bodyFaultOf(error, this.#transport.host);
     return { kind: KIND_OF_FAULT[fault], code: fault, clause };
   }
 }
