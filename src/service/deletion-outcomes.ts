@@ -56,7 +56,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     text: ({ host }) => `${host} does not accept the import token (40201): ${CHECK_TOKEN}`,
   },
   {
-    when: (answer) => answer.code === '40401' || answer.status === 429,
+    when: ({ code, status }) => code === '40401' || status === 429,
     kind: 'wait',
     text: ({ host, code, status }) => `${host} says that the limit of requests is reached (${code ?? status}).`,
   },
@@ -69,13 +69,13 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     when: hasStatusBetween(300, 399),
     kind: 'stop',
     code: 'redirect',
-    text: (answer) =>
-      `${answer.host} answered with a redirect (${answer.status}), which is not followed: ${CHECK_BASE_URL}`,
+    text: ({ host, status }) =>
+      `${host} answered with a redirect (${status}), which is not followed: ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'stop',
-    text: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${CHECK_TOKEN}`,
+    text: ({ host, status }) => `${host} does not allow the deletion (${status}): ${CHECK_TOKEN}`,
   },
   { when: hasStatusBetween(500, 599), kind: 'retry', text: failed },
   {
@@ -85,7 +85,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     text: ({ host, code }) => `${host} deleted nothing for this id (${code}).`,
   },
   {
-    when: (answer) => answer.code === '20000' || answer.claimsSuccess,
+    when: ({ code, claimsSuccess }) => code === '20000' || claimsSuccess,
     kind: 'undecided',
     text: ({ host }) => `${host} did not say success in all of status, code, message and data: ${MAYBE_DELETED}`,
   },
@@ -102,19 +102,19 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
   {
     when: hasStatus(404, 405, 410),
     kind: 'stop',
-    text: (answer) => `${answer.host} knows no deletion under base_url (${answer.status}): ${CHECK_BASE_URL}`,
+    text: ({ host, status }) => `${host} knows no deletion under base_url (${status}): ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatusBetween(200, 299),
     kind: 'retry',
     code: 'odd_body',
-    text: (answer) => `${answer.host} answered ${answer.status} with something that is no answer to a deletion.`,
+    text: ({ host, status }) => `${host} answered ${status} with something that is no answer to a deletion.`,
   },
   { when: hasTemporaryStatus, kind: 'retry', text: failed },
   {
     when: () => true,
     kind: 'undecided',
-    text: (answer) => `${answer.host} answered ${answer.status}: ${MAYBE_DELETED}`,
+    text: ({ host, status }) => `${host} answered ${status}: ${MAYBE_DELETED}`,
   },
 ];
 

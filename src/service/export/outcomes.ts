@@ -31,7 +31,7 @@ const has200With =
   ({ status, content }: ExportTraits): boolean =>
     status === 200 && content === expected;
 
-const reasonOf = (answer: ExportTraits): string => answer.reason ?? 'no reason that is known';
+const NO_REASON = 'no reason that is known';
 const failed = ({ host, status, reason }: ExportTraits): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
 const CHECK_TOKEN =
@@ -52,23 +52,23 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
   {
     when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
-    text: (answer) => `${answer.host} does not accept the export token (${reasonOf(answer)}): ${CHECK_TOKEN}`,
+    text: ({ host, reason }) => `${host} does not accept the export token (${reason ?? NO_REASON}): ${CHECK_TOKEN}`,
   },
   {
     when: hasReason('exceed_date_range_limit'),
     kind: 'gone',
-    text: (answer) => `${answer.host} no longer exports days as old as this (exceed_date_range_limit)`,
+    text: ({ host }) => `${host} no longer exports days as old as this (exceed_date_range_limit)`,
   },
   {
     when: hasReason('invalid_parameter'),
     kind: 'invalid',
-    text: (answer) =>
-      `${answer.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take`,
+    text: ({ host }) =>
+      `${host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take`,
   },
   {
     when: hasReason('too_many_api_requests', 'too_many_request', 'too_many_requests'),
     kind: 'wait',
-    text: (answer) => `${answer.host} says that the limit of exports is reached (${reasonOf(answer)})`,
+    text: ({ host, reason }) => `${host} says that the limit of exports is reached (${reason ?? NO_REASON})`,
   },
   { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', text: failed },
   { when: hasReason('client_connection_closed'), kind: 'retry', text: failed },
@@ -84,7 +84,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     when: has200With('html'),
     kind: 'retry',
     code: HTML_PAGE_CODE,
-    text: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
+    text: ({ host }) => `${host} answered with an HTML page in place of CSV`,
   },
   { when: hasStatus(204), kind: 'empty', code: 'no_content', text: ({ host }) => `${host} answered with 204` },
   {
@@ -99,14 +99,14 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     when: hasStatus(400, 422),
     kind: 'invalid',
     code: 'bad_request',
-    text: (answer) => `${answer.host} refuses the request (${answer.status}, ${reasonOf(answer)})`,
+    text: ({ host, status, reason }) => `${host} refuses the request (${status}, ${reason ?? NO_REASON})`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'config',
     code: 'unauthorized',
-    text: (answer) =>
-      `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${CHECK_TOKEN}`,
+    text: ({ host, status, reason }) =>
+      `${host} does not accept the export token (${status}, ${reason ?? NO_REASON}): ${CHECK_TOKEN}`,
   },
   { when: hasStatus(404), kind: 'empty', code: NOT_FOUND_CODE, text: ({ host }) => `${host} answered with 404` },
   { when: hasTemporaryStatus, kind: 'retry', code: 'busy', text: failed },
@@ -116,7 +116,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     when: hasStatus(429),
     kind: 'wait',
     code: 'too_many_api_requests',
-    text: (answer) => `${answer.host} says that the limit of exports is reached (429)`,
+    text: ({ host }) => `${host} says that the limit of exports is reached (429)`,
   },
   {
     when: hasStatusBetween(402, 499),
