@@ -66,13 +66,13 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const table = optionsOf(command);
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
   const commandOptions = Object.entries(table).map(([key, option]) => {
-    return { key, option, name: optionName(key), raw: options[key] };
+    return { key, option, name: optionName(key), words: [options[key] ?? []].flat().map(String) };
   });
   const values: Record<string, unknown> = {};
   const valueProblems: UserError[] = [];
-  for (const { key, option, name, raw } of [...commandArguments, ...commandOptions]) {
+  for (const { key, option, name, words } of [...commandArguments, ...commandOptions]) {
     try {
-      values[key] = readOption(option, name, raw);
+      values[key] = readOption(option, name, words);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       valueProblems.push(error);
@@ -100,8 +100,8 @@ const optionsOf = (command: Command | undefined): OptionTable => ({ ...command?.
 async function splitLine(argv: readonly string[]) {
   for (const name of argv.filter((word) => Object.hasOwn(COMMANDS, word))) {
     const command = { name, ...(await COMMANDS[name].load()).command };
-    const split = await splitWords(argv, optionsOf(command));
-    if (split.wordCountProblem !== undefined || split.words[0] === name) return { command, ...split };
+    const parts = await splitWords(argv, optionsOf(command));
+    if (parts.wordCountProblem !== undefined || parts.words[0] === name) return { command, ...parts };
   }
   return { command: undefined, ...(await splitWords(argv, optionsOf(undefined))) };
 }
@@ -125,7 +125,9 @@ const PLACE_ARGUMENTS = { target: textOption('A target'), place: textOption('A p
 function argumentsOf({ targets, arguments: otherArguments = {} }: Command, words: readonly string[]) {
   const hasPlace = targets !== undefined && words.length > Object.keys(otherArguments).length;
   const table: OptionTable = hasPlace ? { ...PLACE_ARGUMENTS, ...otherArguments } : otherArguments;
-  return Object.entries(table).map(([key, option], i) => ({ key, option, name: key.toUpperCase(), raw: words[i] }));
+  return Object.entries(table).map(([key, option], i) => {
+    return { key, option, name: key.toUpperCase(), words: words.slice(i, i + 1) };
+  });
 }
 
 function wordCountError(writtenName: string, table: OptionTable): UserError {
@@ -139,9 +141,8 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
   return configError(`${name} ${problems[option?.wordCount ?? 1]}.`);
 }
 
-/** The value of an option, of which yargs gives `raw`. Throws a UserError for one that is given in a wrong way. */
-function readOption(option: Option<unknown>, name: string, raw: unknown): unknown {
-  const words = (raw === undefined ? [] : [raw].flat()).map(String);
+/** The value of an option, which has these words. Throws a UserError for one that is given in a wrong way. */
+function readOption(option: Option<unknown>, name: string, words: readonly string[]): unknown {
   // Messages, logs and notifications repeat addresses.
   if (words.some(hasCredentials)) {
     const listOption = { '--id': '--file', '--proof': '--proof-file' }[name];

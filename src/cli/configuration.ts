@@ -48,39 +48,38 @@ export function readConfiguration(
 ): CommandConfig {
   // 1. Read the file and the variables.
   const readsVariables = typeof pathOrObject !== 'object';
-  const { fileObject, fileLabel, folder } = readsVariables
+  const { rawConfig, fileLabel, folder } = readsVariables
     ? readConfigFile(pathOrObject)
-    : { fileObject: requireObject(pathOrObject), fileLabel: 'config', folder: '.' };
-  const { erasure, ...valuesInFile } = fileObject;
-  const erasureInFile: unknown = erasure ?? {};
-  if (!isObject(erasureInFile)) throw configError(`erasure in ${fileLabel} is not usable, wanted an object.`);
+    : { rawConfig: requireObject(pathOrObject), fileLabel: 'config', folder: '.' };
+  const { erasure, ...rawValues } = rawConfig;
+  const rawErasure: unknown = erasure ?? {};
+  if (!isObject(rawErasure)) throw configError(`erasure in ${fileLabel} is not usable, wanted an object.`);
   const usedEnv = readsVariables ? env : {};
   refuseUnknownVariables(usedEnv, CONFIG_KEYS);
   const variables = readVariables(CONFIG_KEYS, usedEnv);
 
   // 2. From here on no message shows a secret, whatever else is wrong with it.
-  for (const values of [valuesInFile, erasureInFile, variables.values])
+  for (const values of [rawValues, rawErasure, variables.values])
     for (const { key, schema } of CONFIG_KEYS)
       if (schema.airbyte_secret && typeof values[key] === 'string') redactor.add(new Secret(values[key]));
 
   // 3. Refuse what would be ignored.
   if (variables.problems.length > 0) throw problemsError('the environment', variables.problems);
-  const unknownKeysOfErasure = unknownKeysOf(ERASURE_KEYS, erasureInFile, FILE_KEYS, 'beside the object erasure');
   const unknownKeys = [
-    ...unknownKeysOf(FILE_KEYS, valuesInFile, ERASURE_KEYS, 'in the object erasure'),
-    ...unknownKeysOfErasure.map((key) => `erasure.${key}`),
+    ...unknownKeysOf(FILE_KEYS, rawValues, ERASURE_KEYS, 'in the object erasure'),
+    ...unknownKeysOf(ERASURE_KEYS, rawErasure, FILE_KEYS, 'beside the object erasure').map((key) => `erasure.${key}`),
   ];
   if (unknownKeys.length > 0) throw configError(`${fileLabel} has unknown keys: ${unknownKeys.join(', ')}.`);
 
   // 4. Join both; the variable wins. A path of the file gets the folder of the file.
   const { variableNames } = variables;
-  const values: Record<string, unknown> = { ...valuesInFile, ...erasureInFile, ...variables.values };
+  const values: Record<string, unknown> = { ...rawValues, ...rawErasure, ...variables.values };
   const resolvePath = (path: unknown, key: string) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${fileLabel}`);
     return variableNames.has(key) || !isText(path) ? path : pathInFolder(path, folder);
   };
-  for (const key of PATH_KEYS) if (key in values) values[key] = resolvePath(values[key], key);
+  for (const key of PATH_KEYS) values[key] = resolvePath(values[key], key);
   if (Array.isArray(values.places)) {
     values.places = values.places.map((entry: unknown) =>
       isObject(entry) ? { ...entry, place: resolvePath(entry.place, 'places') } : entry,
@@ -103,11 +102,11 @@ export function readConfiguration(
 function readConfigFile(path: string | undefined) {
   if (path === undefined && !existsSync(CONFIG_FILE)) {
     const fileLabel = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
-    return { fileObject: {} as Record<string, unknown>, fileLabel, folder: '.' };
+    return { rawConfig: {} as Record<string, unknown>, fileLabel, folder: '.' };
   }
   const file = path ?? CONFIG_FILE;
-  const fileObject = requireObject(readJsonFile(file, 'the configuration file'));
-  return { fileObject, fileLabel: file, folder: dirname(file) };
+  const rawConfig = requireObject(readJsonFile(file, 'the configuration file'));
+  return { rawConfig, fileLabel: file, folder: dirname(file) };
 }
 
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
@@ -120,7 +119,7 @@ export const pathInFolder = (path: string, folder: string): string =>
 const defaultPlaces = ({ target, place }: JsonObject) =>
   isText(place) && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
 
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
 /** Secrets that are missing only if another key needs them: `columns_hash` the first, `suppression_file` the second. */
 const HASH_SECRETS = ['hash_key', 'suppression_key'] as const;

@@ -10,6 +10,7 @@ import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { unknownNameError } from './command.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
+import { isText } from './configuration.ts';
 import { contextOf } from './context.ts';
 import { placeAndConfig } from './places.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
@@ -124,7 +125,6 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
 type OptionForm = readonly [words: string, test: (value: unknown) => boolean];
 type OptionForms = Readonly<Record<string, OptionForm>>;
 
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 const DAY_FORM: OptionForm = ['a day of the calendar as yyyy-MM-dd', (value) => isText(value) && isDay(value)];
 const PLACE_FORMS: OptionForms = {
   target: ['a text that is not empty', isText],
