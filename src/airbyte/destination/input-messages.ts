@@ -10,8 +10,8 @@ export interface InputState {
   /** The `streamKey` of its stream; undefined for a state of all streams. */
   readonly key: string | undefined;
   /** The text of the message, unchanged: up to the last member of its state, and from there on. */
-  readonly head: string;
-  readonly tail: string;
+  readonly beforeStats: string;
+  readonly afterStats: string;
 }
 
 const ESCAPE_QUOTE_OR_BRACKET = /\\.|["{}[\]]/g;
@@ -22,39 +22,39 @@ const ESCAPE_QUOTE_OR_BRACKET = /\\.|["{}[\]]/g;
  */
 export async function* inputMessages({ input, catalog, signal }: VerbContext) {
   const streams = new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
-  let line = 0;
+  let lineNumber = 0;
   for await (const lines of readLines(input)) {
     signal.throwIfAborted();
     for (const bytes of lines) {
-      line++;
-      if (!isUtf8(bytes)) throw lineError(line, 'is not valid UTF-8');
+      lineNumber++;
+      if (!isUtf8(bytes)) throw lineError(lineNumber, 'is not valid UTF-8');
       const text = bytes.toString();
       if (text.trim() === '') continue;
       const message = tryParseJson(text);
-      if (message === undefined) throw lineError(line, 'is not JSON');
+      if (message === undefined) throw lineError(lineNumber, 'is not JSON');
       if (!isObject(message) || typeof message.type !== 'string')
-        throw lineError(line, 'is no message of the Airbyte protocol');
-      if (message.type === 'RECORD') yield recordIn(message, line, streams);
-      else if (message.type === 'STATE') yield stateIn(message, text, line);
+        throw lineError(lineNumber, 'is no message of the Airbyte protocol');
+      if (message.type === 'RECORD') yield recordIn(message, lineNumber, streams);
+      else if (message.type === 'STATE') yield stateIn(message, text, lineNumber);
     }
   }
 }
 
-function recordIn({ record }: JsonObject, line: number, streams: ReadonlyMap<string, ConfiguredStream>) {
-  if (!isObject(record) || !isObject(record.data)) throw lineError(line, 'is a RECORD without data');
-  const stream = streams.get(keyOf(record.stream, record.namespace, line));
-  if (stream !== undefined) return { type: 'RECORD', stream, data: record.data, line } as const;
-  const message = `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(record.stream)}, which the connection does not have.`;
-  throw configError(message, { where: { row: line } });
+function recordIn({ record }: JsonObject, lineNumber: number, streams: ReadonlyMap<string, ConfiguredStream>) {
+  if (!isObject(record) || !isObject(record.data)) throw lineError(lineNumber, 'is a RECORD without data');
+  const stream = streams.get(keyOf(record.stream, record.namespace, lineNumber));
+  if (stream !== undefined) return { type: 'RECORD', stream, data: record.data, lineNumber } as const;
+  const message = `Nothing was deleted: line ${lineNumber} of the input is of the stream ${JSON.stringify(record.stream)}, which the connection does not have.`;
+  throw configError(message, { where: { row: lineNumber } });
 }
 
-function stateIn({ state }: JsonObject, text: string, line: number): InputState {
+function stateIn({ state }: JsonObject, text: string, lineNumber: number): InputState {
   const end = endOfState(text);
   if (!isObject(state) || end === undefined || Object.keys(state).length === 0)
-    throw lineError(line, 'is a STATE without content');
+    throw lineError(lineNumber, 'is a STATE without content');
   const { stream_descriptor: stream } = isObject(state.stream) ? state.stream : {};
-  const key = isObject(stream) ? keyOf(stream.name, stream.namespace, line) : undefined;
-  return { type: 'STATE', key, head: text.slice(0, end), tail: text.slice(end) };
+  const key = isObject(stream) ? keyOf(stream.name, stream.namespace, lineNumber) : undefined;
+  return { type: 'STATE', key, beforeStats: text.slice(0, end), afterStats: text.slice(end) };
 }
 
 /**
@@ -81,13 +81,13 @@ function endOfState(message: string): number | undefined {
   return end;
 }
 
-function keyOf(name: unknown, namespace: unknown, line: number): string {
+function keyOf(name: unknown, namespace: unknown, lineNumber: number): string {
   const descriptor = descriptorOf(name, namespace);
-  if (descriptor === undefined) throw lineError(line, 'names no stream');
+  if (descriptor === undefined) throw lineError(lineNumber, 'names no stream');
   return streamKey(descriptor);
 }
 
-const lineError = (line: number, why: string) =>
-  systemError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
-    where: { row: line },
+const lineError = (lineNumber: number, why: string) =>
+  systemError(`Line ${lineNumber} of the input ${why}; the run was given up before any deletion.`, {
+    where: { row: lineNumber },
   });

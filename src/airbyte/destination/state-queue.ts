@@ -58,7 +58,7 @@ export class StateQueue {
   }
 
   /** Writes a state as it came, plus the counts of its rows that no earlier state has reported. */
-  #echo({ key, head, tail }: InputState): void {
+  #echo({ key, beforeStats, afterStats }: InputState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
     for (const [rowStream, counts] of this.#unreported) {
       if (key !== undefined && key !== streamKey(rowStream.descriptor)) continue;
@@ -67,7 +67,7 @@ export class StateQueue {
       this.#unreported.delete(rowStream);
     }
     // Of two members with one name readers take the last: the state may have one, which is null as a rule.
-    const line = `${head},"destinationStats":${JSON.stringify(stats)}${tail}`;
+    const line = `${beforeStats},"destinationStats":${JSON.stringify(stats)}${afterStats}`;
     // `drain` of the writer rejects all the same; this only keeps the rejection from being called unhandled.
     this.#writer.writeLine(line).catch(() => {});
   }

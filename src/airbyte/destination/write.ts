@@ -23,14 +23,12 @@ export const write: Verb = async (context) => {
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
-  let hasRows = false;
   for await (const message of inputMessages(context)) {
     if (message.type === 'STATE') queue.addState(message);
     else {
       // A sync without rows deletes nobody: one that clears the connection has streams of any mode.
-      if (!hasRows) checkIdStreams(catalog, config);
-      hasRows = true;
-      queue.addRow(message.stream, addToList(idList, message.data, message.line, config));
+      if (idList.counts.received === 0) checkIdStreams(catalog, config);
+      queue.addRow(message.stream, addToList(idList, message.data, message.lineNumber, config));
     }
   }
   const deleter = new DeletionClient({ ...config, clock, env });
@@ -64,15 +62,11 @@ export const write: Verb = async (context) => {
 };
 
 /** Adds the person of a row to the list, or withdraws the request. Returns the id; undefined for a refused row. */
-function addToList(idList: IdList, data: JsonObject, line: number, config: DestinationConfig) {
+function addToList(idList: IdList, data: JsonObject, rowNumber: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
-  if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw({ rowNumber: line, id });
-  return idList.add({
-    rowNumber: line,
-    id,
-    requestedAt: timeField === undefined ? undefined : ownValue(data, timeField),
-  });
+  if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw({ rowNumber, id });
+  return idList.add({ rowNumber, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
 }
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
@@ -101,7 +95,7 @@ function logWarnings({ warnings }: ErasureReport, logger: Logger): void {
 function logStart(planReport: ErasureReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
   logWarnings(planReport, logger);
   const { to_request: count } = planReport;
-  const about = formatDuration((count * 60_000) / requestsPerMinute);
-  const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
+  const durationText = formatDuration((count * 60_000) / requestsPerMinute);
+  const text = `Deleting ${plainCount(count, 'profile')}: about ${durationText} at ${requestsPerMinute} a minute.`;
   logger.info('erase.begin', text);
 }
