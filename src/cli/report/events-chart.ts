@@ -22,8 +22,8 @@ interface Series {
 /** Stacked bars, one a day, as wide as the page. The bars are a stretched image; all text is text of the page. */
 export function eventSection({ eventCounts }: PlaceReport): Html {
   if (eventCounts.length === 0) return html``;
-  const shownDays = eventCounts.map(({ day }) => day).sort();
-  const days = daysOf(shownDays[0], shownDays[shownDays.length - 1]);
+  const countedDays = eventCounts.map(({ day }) => day).sort();
+  const days = daysOf(countedDays[0], countedDays[countedDays.length - 1]);
   const series = seriesOf(eventCounts, days);
   const largestTotal = Math.max(...days.map((_, i) => series.reduce((sum, { values }) => sum + values[i], 0)));
   const step = stepOf(largestTotal);

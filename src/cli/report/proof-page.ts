@@ -33,7 +33,7 @@ th:nth-child(2) { width: 32%; }
  */
 export function proofPage(proof: Proof, { now, isList }: { readonly now: number; readonly isList: boolean }): string {
   const { service_id, base_url, head, ids, summary } = proof;
-  const { requested_by: officers, reasons, since, until } = summary;
+  const { requested_by, reasons, since, until } = summary;
   const dayOf = (at: string) => at.slice(0, 10);
   const wasShown = ids.some(({ shown }) => shown.length > 0);
   const places = summary.places.map(({ place }) => place);
@@ -45,7 +45,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
 <dt>Page made</dt><dd>${formatMinute(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
 <dt>Erased</dt><dd>${since === null ? NOT_RECORDED : `${dayOf(since)} to ${dayOf(until ?? since)}`}</dd>
-<dt>Asked for by</dt><dd>${officers.join(', ') || NOT_RECORDED}</dd>
+<dt>Asked for by</dt><dd>${requested_by.join(', ') || NOT_RECORDED}</dd>
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
 </dl>
 <h2>Summary</h2>
@@ -64,27 +64,29 @@ ${whatStays(proof).map((sentence) => html`<li>${sentence}</li>`)}
 All times are UTC. A place has the number of rows that left it, and by when.</p>
 <table>
 <thead><tr>${headings.map((heading) => html`<th scope="col">${heading}</th>`)}</tr></thead>
-<tbody>${ids.map((id) => tableRow(id, places, wasShown))}</tbody>
+<tbody>${ids.map((provedId) => tableRow(provedId, places, wasShown))}</tbody>
 </table>`;
   return pageOf(`Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}`, PROOF_STYLE, content);
 }
 
 const NOT_RECORDED = 'not in the ledger';
 
-function tableRow(id: ProvedId, places: readonly string[], wasShown: boolean): Html {
-  const purgeTexts = places.map((place) => {
-    const removals = id.removals.filter((removal) => removal.place === place);
-    const removalTexts = removals.flatMap(({ rows, at, removed_at }) => {
-      if (removed_at !== null) return `${formatCount(rows, 'row')} by ${formatMinute(removed_at)}`;
-      return rows === 0 ? [] : `${formatCount(rows, 'row')} found ${formatMinute(at)}, removal not recorded`;
-    });
-    const unpurged = id.unpurged.filter((namedPlace) => namedPlace.place === place);
-    const unpurgedTexts = unpurged.map(({ since }) => `not purged since ${formatMinute(since)}`);
-    return [...new Set([...removalTexts, ...unpurgedTexts])].join('; ');
-  });
-  const shownText = id.shown.map(({ at, rows }) => `${formatCount(rows, 'row')}, ${formatMinute(at)}`).join('; ');
-  const cells = [id.row, answerText(id, formatMinute), ...purgeTexts, ...(wasShown ? [shownText] : [])];
+function tableRow(provedId: ProvedId, places: readonly string[], wasShown: boolean): Html {
+  const purgeTexts = places.map((place) => purgeText(provedId, place));
+  const shownText = provedId.shown.map(({ at, rows }) => `${formatCount(rows, 'row')}, ${formatMinute(at)}`).join('; ');
+  const cells = [provedId.row, answerText(provedId, formatMinute), ...purgeTexts, ...(wasShown ? [shownText] : [])];
   return html`<tr>${cells.map((cell) => html`<td>${cell === '' ? '–' : cell}</td>`)}</tr>`;
+}
+
+/** What left a place by an id, and since when it was not purged; empty if the ledger has neither. */
+function purgeText({ removals, unpurged }: ProvedId, place: string): string {
+  const isOfPlace = (entry: { readonly place: string }) => entry.place === place;
+  const removalTexts = removals.filter(isOfPlace).flatMap(({ rows, at, removed_at }) => {
+    if (removed_at !== null) return `${formatCount(rows, 'row')} by ${formatMinute(removed_at)}`;
+    return rows === 0 ? [] : `${formatCount(rows, 'row')} found ${formatMinute(at)}, removal not recorded`;
+  });
+  const unpurgedTexts = unpurged.filter(isOfPlace).map(({ since }) => `not purged since ${formatMinute(since)}`);
+  return [...new Set([...removalTexts, ...unpurgedTexts])].join('; ');
 }
 
 const whatStays = ({ summary }: Proof): (string | Html)[] => [

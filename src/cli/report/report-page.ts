@@ -39,6 +39,7 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state.events;
   const [snapshot] = report.state.user_profiles?.receipts.values() ?? [];
   const countDays = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
+  // Whether an export includes the day of its `to_date`, as downloads have proved.
   const includesToDate = exportState?.to_date_inclusive;
   const toDateText =
     includesToDate === undefined ? 'not proved yet' : `proved ${includesToDate ? 'inclusive' : 'exclusive'}`;
