@@ -65,11 +65,11 @@ async function* textLines(input: NamedBytes): AsyncGenerator<[number, string]> {
   }
 }
 
-/** A row by its number, with its cells of the columns that are read. */
-type RowCells<T> = AsyncGenerator<[rowNumber: number, cells: T[]]>;
+/** The rows by their numbers, each with its cells of the columns that are read. */
+type NumberedRows<T> = AsyncGenerator<[rowNumber: number, cells: T[]]>;
 
 /** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
-async function* readColumns({ name, bytes }: NamedBytes, columns: readonly string[]): RowCells<unknown> {
+async function* readColumns({ name, bytes }: NamedBytes, columns: readonly string[]): NumberedRows<unknown> {
   const chunks: Uint8Array[] = [];
   let text = '';
   // The first chunks of a pipe may hold a mark or blanks alone.
@@ -83,7 +83,7 @@ async function* readColumns({ name, bytes }: NamedBytes, columns: readonly strin
   yield* read({ name, bytes: withStart(Buffer.concat(chunks), bytes) }, columns);
 }
 
-async function* readJsonLines(input: NamedBytes, columns: readonly string[]): RowCells<unknown> {
+async function* readJsonLines(input: NamedBytes, columns: readonly string[]): NumberedRows<unknown> {
   let isFirstObject = true;
   for await (const [lineNumber, text] of textLines(input)) {
     const members = parseJsonOfKind(isObject, text);
@@ -100,7 +100,7 @@ async function* readJsonLines(input: NamedBytes, columns: readonly string[]): Ro
   }
 }
 
-async function* readCsv(input: NamedBytes, columns: readonly string[]): RowCells<string> {
+async function* readCsv(input: NamedBytes, columns: readonly string[]): NumberedRows<string> {
   const reader = new RowReader();
   let indices: readonly number[] | undefined;
   function* wholeRows(): Generator<[number, string[]]> {
