@@ -7,15 +7,14 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { Decision } from './ledger/lines.ts';
 import { type PurgeOutcome, purgePlaces } from './purge.ts';
-import { type RequestResult, sendRequests } from './requests.ts';
+import { type OnDecided, type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
   /** Called with the plan that is carried out, before anything is sent or removed. */
   readonly onPlanned?: (report: ErasureReport) => void;
-  /** Called once for each id that is decided, or was deleted before; the ledger has every answer by then. */
-  readonly onDecided?: (id: string, decision: Decision, hasConfirmed: boolean) => void;
+  /** Called once for each id that is decided, or was deleted before. */
+  readonly onDecided?: OnDecided;
 }
 
 export type ErasureResult = Awaited<ReturnType<typeof runErasure>>;
@@ -59,9 +58,8 @@ export async function runErasure(options: ErasureOptions & ErasureEvents) {
   const isPurged = purgeOutcome?.places.every(({ removal }) => removal !== undefined) ?? true;
   let requestResult: RequestResult | undefined;
   if (isPurged && deleter !== undefined) {
-    const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
-    for (const { id } of idsDoneBefore) noteDecision(id, 'done');
-    const requestOptions = { ...runtime, ledger, limits: settings, deleter, isToRequest, onDecided: noteDecision };
+    for (const { id } of idsDoneBefore) onDecided?.(id, 'done', ledger.history.hasConfirmed);
+    const requestOptions = { ...runtime, ledger, limits: settings, deleter, isToRequest, onDecided };
     requestResult = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();

@@ -37,14 +37,17 @@ export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 
 export type RequestLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;
 
+/** The ledger has every answer by then. `hasConfirmed`: the service has confirmed a deletion, of whichever id. */
+export type OnDecided = (id: string, decision: Decision, hasConfirmed: boolean) => void;
+
 interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
   /** False for an id that another run has deleted since the plan. */
   isToRequest(listedId: ListedId): boolean;
-  /** Called once for each id that the service decided; the ledger has every answer by then. */
-  readonly onDecided: (id: string, decision: Decision) => void;
+  /** Called once for each id that the service decided. */
+  readonly onDecided: OnDecided | undefined;
 }
 
 export interface RequestResult {
@@ -108,12 +111,13 @@ class Sender {
 
   /** Decides one id after the other, until none is left, no more may be sent, or `isEnough`. */
   async #work(queue: Iterable<ListedId>, isEnough = () => false): Promise<void> {
+    const { ledger, onDecided } = this.#options;
     try {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
         const answer = await this.#requestUntilDecided(listedId);
         const decision = answer && this.#settle(answer);
-        if (decision !== undefined) this.#options.onDecided(listedId.id, decision);
+        if (decision !== undefined) onDecided?.(listedId.id, decision, ledger.history.hasConfirmed);
         if (isEnough()) return;
       }
     } catch (error) {
