@@ -34,7 +34,7 @@ export function setMode(path: string, mode: number): void {
   }
 }
 
-/** Gives what root has made the owner and group of a folder, by default its own, so that they can work on with it. */
+/** Gives what root has made to the owner and group of a folder, by default its own: they go on with it. */
 export function giveToFolderOwner(path: string, folder = dirname(path)): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(folder);
@@ -46,8 +46,8 @@ export function giveToFolderOwner(path: string, folder = dirname(path)): void {
 }
 
 /**
- * True for a file or folder of this user, or of root as in a container's volume, whose mode has no bit of
- * `refusedBits`. Root trusts every owner. A file system without modes proves nothing: a new file in `probeFolder` tells.
+ * True for a file or folder of this user, or of root as in a container's volume, without a bit of `refusedBits` in its
+ * mode. Root trusts every owner. A file system without modes proves nothing: a new file in `probeFolder` tells.
  */
 export function isProtected(
   { uid, mode }: { readonly uid: number; readonly mode: number },

@@ -22,7 +22,7 @@ export interface Target {
   readonly name: string;
   /** How help and messages name its places: `DIR`, `s3://BUCKET/PREFIX`. */
   readonly placeForms: readonly string[];
-  /** True if what is at a path of this disk has the form of a place of this target, loaded or not. */
+  /** True if what is at a path of this disk looks like a place of this target, loaded or not. */
   hasPlaceAt(path: string): boolean;
   /**
    * Opens a place for loading, before the first request of a run. A missing one is made then, or by the first commit.

@@ -137,19 +137,20 @@ class DuckDbSink implements Sink {
 }
 
 /**
- * Creates the table of a batch, or alters its columns. In a new file it also creates all that is beside the rows. False
- * if the table stays as it is.
+ * Creates the table of a batch, or alters its columns. In a new file it also creates all that is beside the rows. True
+ * if columns changed.
  */
 async function prepareTables(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch) {
   const { table, tableBefore, columns } = plan;
   const { timezone } = tableBefore;
+  const isNewTable = stateBefore?.[table.name] === undefined;
+  const changesColumns = isNewTable || columns.some(isAltered);
   if (stateBefore === undefined) {
     await createStateTables(engine, timezone);
     // Profiles may come first: every file has a table of events.
     if (table !== EVENTS) await createTable(engine, EVENTS, newTableState(EVENTS, timezone));
   }
-  if (stateBefore?.[table.name] === undefined) await createTable(engine, table, { ...tableBefore, columns });
-  else if (columns.some(isAltered)) await alterTable(engine, plan);
-  else return false;
-  return true;
+  if (isNewTable) await createTable(engine, table, { ...tableBefore, columns });
+  else if (changesColumns) await alterTable(engine, plan);
+  return changesColumns;
 }

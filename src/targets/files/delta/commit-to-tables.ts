@@ -23,8 +23,8 @@ export interface DeltaVersion extends PlaceVersion {
 }
 
 /**
- * Makes a change of a place. Stores all files, then creates the entry of each table that changes, events first, and its
- * checkpoint if that is due. Throws a transient failure if another writer has created an entry first.
+ * Makes a change of a place. Stores all files. Then creates the entry of each table that changes, events first, and
+ * each checkpoint that is due. Throws a transient failure if another writer has created an entry first.
  */
 export async function commitToTables(
   place: OpenPlace,

@@ -28,7 +28,7 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly l
 /** True for the path of a data file of this program. */
 export const isDataFile = (path: string): boolean => dayOfPath(path) !== undefined || PROFILES_FILE.test(path);
 
-/** True for the path of a data file of this program, or of a temporary file, whose writer its name does not tell. */
+/** True for a data file of this program, and for any temporary file: its name does not tell who wrote it. */
 export const mayBeOwnFile = (path: string): boolean => isDataFile(path) || looksTemporary(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
