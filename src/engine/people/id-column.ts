@@ -112,18 +112,18 @@ export class IdColumn {
    */
   async #storeMatches(ids: readonly { readonly id: string; readonly queryId: string | null }[]): Promise<string> {
     const { hashKey, matchingKey, hasPlainRows } = this.keys;
+    const plainSqls = ['id', ...this.#typedCodecs.map((codec) => canonicalSql(codec, 'id'))];
     const idHmac = matchingKey && hmacInSql(matchingKey);
+    const textSqls = idHmac === undefined ? plainSqls : [...plainSqls, ...plainSqls.map(idHmac.sqlOf)];
     // Such a hash is that of other rows, of another place or of the suppression list.
     const cellHmac = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? hashKey && hmacInSql(hashKey) : undefined;
-    const plainSqls = ['id', ...this.#typedCodecs.map((codec) => canonicalSql(codec, 'id'))];
-    const textSqls = idHmac === undefined ? plainSqls : [...plainSqls, ...plainSqls.map(idHmac.sqlOf)];
-    const matchTable = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
     const hashedCellsSql =
       cellHmac &&
       `UNION
       SELECT query_id, cell
       FROM ${this.#distinctCellsSql}
       JOIN texts ON text = ${cellHmac.sqlOf('cell')}`;
+    const matchTable = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
     const sql = `
       CREATE TEMP TABLE ${matchTable} AS
       WITH

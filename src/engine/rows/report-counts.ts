@@ -37,9 +37,9 @@ export async function countForReport(
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<ReportCounts> {
-  const arrivedAt = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);
+  const arrivedAtSql = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);
   const { rows, last_event_at: lastEventAt } = await engine.row(`
-    SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
+    SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAtSql})`, zone)} AS VARCHAR) AS last_event_at
     FROM ${relation}`);
   return {
     rows: Number(rows),
@@ -56,12 +56,12 @@ async function countEvents(
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<ReportCounts['eventCounts']> {
-  const eventName = columnValueSql(columns, EVENT_NAME, 'string', zone);
-  const logId = columnValueSql(columns, LOG_ID, 'string', zone);
+  const eventNameSql = columnValueSql(columns, EVENT_NAME, 'string', zone);
+  const logIdSql = columnValueSql(columns, LOG_ID, 'string', zone);
   // Hashes take less memory than ids.
   const rows = await engine.rows(`
     WITH counts AS MATERIALIZED (
-      SELECT event_date AS day, ${eventName} AS name, count(DISTINCT hash(coalesce(${logId}, _key))) AS events
+      SELECT event_date AS day, ${eventNameSql} AS name, count(DISTINCT hash(coalesce(${logIdSql}, _key))) AS events
       FROM ${relation}
       GROUP BY ALL
     ),

@@ -151,8 +151,8 @@ export function selectRowsSql(
     // A TIMESTAMP in UTC where the place has instants.
     ...programColumns.map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `timezone('UTC', ${name}) AS ${name}` : name)),
     ...typedColumns(columns).map(({ name, type }) => {
-      const value = filledColumns.has(name) ? identifier(name) : 'NULL';
-      return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
+      const valueSql = filledColumns.has(name) ? identifier(name) : 'NULL';
+      return `${castToTypeSql(valueSql, type, zone)} AS ${identifier(name)}`;
     }),
   ];
   return `SELECT ${select.join(', ')} FROM (${sql})`;

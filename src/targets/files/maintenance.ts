@@ -42,9 +42,9 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
     const tableState = state[table.name];
     if (tableState === undefined) continue;
     const relation = await relationSqlOf(place, table.name, tableState, version.files);
-    const rows = await checkRows(place.engine, table, relation, tableState);
-    differences.push(...rows.differences);
-    warnings.push(...rows.warnings);
+    const rowsResult = await checkRows(place.engine, table, relation, tableState);
+    differences.push(...rowsResult.differences);
+    warnings.push(...rowsResult.warnings);
   }
   return { differences, warnings };
 }
@@ -52,8 +52,8 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
 async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceReport> {
   const { state } = version;
   const { columns, timezone } = state.events;
-  const events = await relationSqlOf(place, EVENTS.name, state.events, version.files);
-  const counts = await countForReport(place.engine, events, columns, zoneOf(timezone));
+  const relation = await relationSqlOf(place, EVENTS.name, state.events, version.files);
+  const counts = await countForReport(place.engine, relation, columns, zoneOf(timezone));
   const runs = state.lastRun === undefined ? [] : [state.lastRun];
   return { state, ...counts, sizeBytes: bytesIn(version), runs };
 }

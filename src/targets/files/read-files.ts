@@ -52,21 +52,21 @@ async function selectFilesSql(place: OpenPlace, table: TableName, state: TableSt
   const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
   const columnsInFiles: FileColumns = new Map(files.flatMap((file) => [...file.columns]));
   const zone = zoneOf(timezone);
-  const programValues = fileProgramColumns(place.format.layout, timezone).map(({ name, type }) => {
+  const programValueSqls = fileProgramColumns(place.format.layout, timezone).map(({ name, type }) => {
     return `${castSql(columnsInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
   });
-  const values = typedColumns(columns).map(({ name, type }) => {
+  const valueSqls = typedColumns(columns).map(({ name, type }) => {
     const typeInFiles = columnTypeOf(columnsInFiles.get(name), zone);
-    const value = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
-    return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
+    const valueSql = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
+    return `${castToTypeSql(valueSql, type, zone)} AS ${identifier(name)}`;
   });
   // The last folder of this form has the day. DuckDB would also take one above the place for a Hive partition.
-  const day = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
-  const from =
+  const daySql = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
+  const relation =
     paths.length === 0
       ? `(SELECT '' AS ${PATH_COLUMN} WHERE false)`
       : readParquetSql(paths, `hive_partitioning = false, filename = ${literal(PATH_COLUMN)}`);
-  return `SELECT ${[...(table === 'events' ? [day] : []), ...programValues, ...values].join(', ')} FROM ${from}`;
+  return `SELECT ${[...(table === 'events' ? [daySql] : []), ...programValueSqls, ...valueSqls].join(', ')} FROM ${relation}`;
 }
 
 /** The rows of days by the footers of their files. A day without a file, or with a damaged one, is left out. */

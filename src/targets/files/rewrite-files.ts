@@ -24,8 +24,8 @@ export async function rewriteFile(
   const tableColumns = [...fileColumns(layout, tableState).keys()];
   const columns = tableColumns.filter((name) => layout.hasAllColumns || file.columns.has(name));
   // The condition may be about a column that the file lacks.
-  const rows = await relationSqlOf(place, file.table, tableState, [file]);
-  const query = `SELECT ${columns.map(identifier).join(', ')} FROM ${rows} WHERE NOT ${leavingSql}`;
+  const relation = await relationSqlOf(place, file.table, tableState, [file]);
+  const query = `SELECT ${columns.map(identifier).join(', ')} FROM ${relation} WHERE NOT ${leavingSql}`;
   const profilesState = file.table === USER_PROFILES.name ? tableState : undefined;
   const newFile = await writeTableFile(place, file.table, query, receipt, profilesState);
   if (newFile.rows === receipt.rows_stored) return newFile;

@@ -104,8 +104,8 @@ async function changesOfPreviousDay({ place, plan, filesBefore, changedAt }: Bat
   const previousFile = filesBefore.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return [];
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
-  const previousRows = readParquetSql([await localPathForColumns(place, previousFile, idColumns(plan))]);
-  const rowsLost = await place.engine.count(`${previousRows} WHERE ${leavingSql}`);
+  const previousRelation = readParquetSql([await localPathForColumns(place, previousFile, idColumns(plan))]);
+  const rowsLost = await place.engine.count(`${previousRelation} WHERE ${leavingSql}`);
   if (rowsLost === 0) return [];
   const { tableBefore, columns } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
@@ -135,8 +135,8 @@ async function findWidenedDays({ place, plan, filesBefore }: BatchContext): Prom
   const names = columns.filter(isWidened).map(({ name }) => name);
   const files = [...filesBefore.values()].filter((file) => names.some((name) => file.columns.has(name)));
   if (files.length === 0) return new Set();
-  const rows = await relationSqlOf(place, table.name, tableBefore, files);
+  const relation = await relationSqlOf(place, table.name, tableBefore, files);
   const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
   const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
-  return new Set((await countRowsByDay(place.engine, `${rows} WHERE ${hasValueSql}`, daySql)).keys());
+  return new Set((await countRowsByDay(place.engine, `${relation} WHERE ${hasValueSql}`, daySql)).keys());
 }
