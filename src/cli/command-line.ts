@@ -1,5 +1,9 @@
 // yargs splits a command line into options and words, and writes the help. This file checks their values: the messages
-// of yargs repeat words, which may be ids or secrets.
+// of yargs repeat words, which may be ids or secrets. Of `load duckdb a.duckdb a.csv --day 2026-01-17 -q`:
+//
+//   command     load, the first word that is no option's
+//   arguments   target, place and file, which the other words give in their order
+//   options     day with its word, quiet with `true`, and those that are left out, with no word
 
 import yargs, { type Argv } from 'yargs';
 import { credentialsError, hasCredentials } from '../base/address.ts';

@@ -1,8 +1,14 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
-// key has its schema under schemas/. `environment.ts` reads it from its variable. `parsePart` checks the keys of one
-// schema, and names them in camel case; `values.ts` has the types of their values. The parts are in `source.ts`,
-// `destination.ts` and `local.ts`, with what their schemas cannot say. `problems.ts` says what is wrong, and
-// `nearest.ts` finds the name that was probably meant.
+// key has its schema under schemas/. `environment.ts` reads it from its variable. `parsePart` parses the keys of one
+// schema:
+//
+//   raw values   by key, as a user wrote them: `{ "lookback_days": "" }`
+//   values       without those that are left out, checked, with defaults: `{ lookback_days: 3 }`
+//   fields       by names in camel case, their types in `values.ts`; secrets are wrapped: `{ lookbackDays: 3 }`
+//   config       what `configOf` of the part makes of the fields, checked by its `ruleProblems`, and frozen
+//
+// The parts are in `source.ts`, `destination.ts` and `local.ts`, with what their schemas cannot say. `problems.ts` says
+// what is wrong, and `nearest.ts` finds the name that was probably meant.
 
 import { addressProblem, baseUrlProblem, cleanBaseUrl } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
@@ -19,8 +25,8 @@ import type { ConfigWith, RequiredKey, ValuesOf } from './values.ts';
 interface ConfigPart<S extends ConfigSchema, C> {
   readonly schema: S;
   readonly validate: Validator;
-  /** Makes the configuration of values that each fit the schema. */
-  configOf(values: ValuesOf<S>): C;
+  /** Makes the configuration of fields whose values fit the schema. */
+  configOf(fields: ValuesOf<S>): C;
   /** A problem for each further rule that the configuration breaks. */
   ruleProblems?(config: NoInfer<C>): Iterable<Problem>;
 }
