@@ -1,5 +1,6 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.ts';
@@ -38,7 +39,7 @@ export class DayResults {
   #lastUnwantedDay: Day | undefined;
   /** Of the days that are over and failed; of the first that is not over. */
   readonly #dayErrors: UserError[] = [];
-  #firstOpenDayError: UserError | undefined;
+  #openDayError: UserError | undefined;
 
   constructor(plan: RunPlan, deps: ExtractDeps) {
     this.#plan = plan;
@@ -112,15 +113,11 @@ export class DayResults {
 
   #warnOfGoneDays(when: string): void {
     const { logger } = this.#deps;
-    const untoldDays = this.#untoldGoneDays.splice(0);
-    const gaps = untoldDays.filter((day) => this.gaps.includes(day));
-    const unwantedDays = untoldDays.filter((day) => !gaps.includes(day));
-    if (unwantedDays.length > 0) {
-      const message = `The service no longer exports ${formatDays(unwantedDays)}: reading goes on after that.`;
-      logger.warn('plan.shortened', message);
+    for (const [isGap, days] of groupBy(this.#untoldGoneDays.splice(0), (day) => this.gaps.includes(day))) {
+      const statement = `The service no longer exports ${formatDays(days)}`;
+      if (!isGap) logger.warn('plan.shortened', `${statement}: reading goes on after that.`);
+      else if (!this.#failsAtGap) logger.warn('day.gap', `${statement}: recorded as a gap${when}.`);
     }
-    if (gaps.length > 0 && !this.#failsAtGap)
-      logger.warn('day.gap', `The service no longer exports ${formatDays(gaps)}: recorded as a gap${when}.`);
   }
 
   #addFailed({ day, error, isOver }: FailedDay): undefined {
@@ -128,7 +125,7 @@ export class DayResults {
     if (!isOver) {
       const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
       logger.warn('day.open', message, { day });
-      this.#firstOpenDayError ??= error;
+      this.#openDayError ??= error;
       return;
     }
     this.#dayErrors.push(error);
@@ -182,8 +179,7 @@ export class DayResults {
       logger.warn('columns.unseen', message, { columns });
     }
     this.#warnOfGoneDays(' with the next day that is loaded');
-    const error =
-      this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#firstOpenDayError);
+    const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openDayError);
     this.logEnd(error);
     if (error !== undefined) throw error;
   }
