@@ -30,21 +30,14 @@ export type QuotaAnswer = Pick<ExportAnswer, 'kind' | 'quotaReport'>;
 
 /** Undefined if an export may be sent at `now`; else the instant from which one may be. */
 export function nextAllowedAt(state: QuotaState, now: number): number | undefined {
-  if (state.refusedUntil > now) return state.refusedUntil;
-  const { remaining = 1, resetAt } = withoutPastReport(state, now);
-  return remaining <= 0 ? resetAt : undefined;
+  const { refusedUntil, remaining = 1, resetAt = 0 } = state;
+  if (refusedUntil > now) return refusedUntil;
+  // A report whose reset is over says nothing any more.
+  return remaining <= 0 && resetAt > now ? resetAt : undefined;
 }
 
-/** The state without a report whose reset is over. */
-function withoutPastReport(state: QuotaState, now: number): QuotaState {
-  const isOver = state.resetAt !== undefined && state.resetAt <= now;
-  return isOver ? { ...state, remaining: undefined, resetAt: undefined } : state;
-}
-
-export function afterSending(state: QuotaState, now: number): QuotaState {
-  const currentState = withoutPastReport(state, now);
-  const { remaining } = currentState;
-  return remaining === undefined ? currentState : { ...currentState, remaining: remaining - 1 };
+export function afterSending(state: QuotaState): QuotaState {
+  return state.remaining === undefined ? state : { ...state, remaining: state.remaining - 1 };
 }
 
 /**
@@ -53,14 +46,14 @@ export function afterSending(state: QuotaState, now: number): QuotaState {
  * at once may have been reached, with many exports left.
  */
 export function afterAnswer(state: QuotaState, { kind, quotaReport }: QuotaAnswer, now: number): QuotaState {
-  if (kind !== 'wait') return { ...withReport(withoutPastReport(state, now), quotaReport, now), refusals: 0 };
+  if (kind !== 'wait') return { ...withReport(state, quotaReport, now), refusals: 0 };
   const { retryAt, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.refusedUntil <= now;
   const ownPauseEnd = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
   const pauseEnd = retryAt === undefined ? ownPauseEnd : trustedInstant(retryAt, now);
   return {
-    ...withoutPastReport(state, now),
+    ...state,
     refusals: state.refusals + (isFirst ? 1 : 0),
     refusedUntil: Math.max(state.refusedUntil, Math.min(pauseEnd, trustedInstant(resetAt, now))),
   };

@@ -42,11 +42,10 @@ export class ExportQuota {
    * than allowed.
    */
   run<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> {
-    const { clock } = this.#options;
     return this.#slots(async () => {
       await this.#queue(async () => {
         await this.#waitUntilAllowed(signal);
-        this.#state = afterSending(this.#state, clock.now());
+        this.#state = afterSending(this.#state);
       });
       return send();
     });
