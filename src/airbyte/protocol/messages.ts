@@ -1,6 +1,6 @@
 // The messages of the Airbyte protocol v0 that the connectors write. Key names are the protocol's own.
 
-import { messageOf, UserError } from '../../base/errors.ts';
+import { messageOf, systemError, UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { LogEvent } from '../../base/log.ts';
 import { diskErrorByItsPath } from '../../fs/disk-failure.ts';
@@ -88,17 +88,17 @@ export function errorTraceMessage(
   mask: (text: string) => string,
   stream?: StreamDescriptor,
 ) {
-  const failure = diskErrorByItsPath(thrown);
-  const isExpected = failure instanceof UserError;
+  const error = diskErrorByItsPath(thrown);
+  const failure = error instanceof UserError ? error : systemError(DEFECT_MESSAGE, { detail: safeMessageOf(thrown) });
   const stack = stackOf(thrown);
-  const error = {
-    message: mask(isExpected ? failure.platformMessage : DEFECT_MESSAGE),
-    internal_message: mask(isExpected ? technicalText(failure) : safeMessageOf(thrown)),
+  const errorTrace = {
+    message: mask(failure.platformMessage),
+    internal_message: mask(technicalText(failure)),
     ...(stack !== undefined && { stack_trace: mask(stack) }),
-    failure_type: `${isExpected ? failure.kind : 'system'}_error` as const,
+    failure_type: `${failure.kind}_error` as const,
     ...(stream !== undefined && { stream_descriptor: stream }),
   };
-  return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } } as const;
+  return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error: errorTrace } } as const;
 }
 
 function technicalText({ detail, where }: UserError): string {
