@@ -13,7 +13,7 @@ export class StateQueue {
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
   /** A row that was refused has no id. */
-  readonly #items: (InputState | { type: 'ROW'; stream: ConfiguredStream; id: string | undefined })[] = [];
+  readonly #items: (InputState | Readonly<{ type: 'ROW'; stream: ConfiguredStream; id: string | undefined }>)[] = [];
   /** Index of the first item that is neither counted nor echoed. */
   #nextIndex = 0;
   /** Counts of the rows that no echoed state has reported yet. */
@@ -43,18 +43,15 @@ export class StateQueue {
       const item = this.#items[this.#nextIndex];
       if (item.type === 'STATE') this.#echo(item);
       else {
-        const decision = this.#decisionOn(item.id);
+        // The id of a row that was withdrawn later is not on the list.
+        const isRefused = item.id === undefined || !this.#idList.has(item.id);
+        const decision = isRefused ? 'rejected' : this.#decisions.get(item.id);
         if (decision === undefined) return;
         const counts = this.#unreported.get(item.stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
         counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
         this.#unreported.set(item.stream, counts);
       }
     }
-  }
-
-  /** The id of a row that was withdrawn later is not on the list. */
-  #decisionOn(id: string | undefined): Decision | undefined {
-    return id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
   }
 
   /** Writes a state as it came, plus the counts of its rows that no earlier state has reported. */
