@@ -146,7 +146,6 @@ export function planFailure({ list, guardProblem }: ErasurePlan, settings: Erasu
     const field = isTimeWrong ? `field ${settings.requestedAtField}` : 'ID field';
     return configError(`Nothing was deleted. ${refusedParagraph(counts)} Is the ${field} the right one?`);
   }
-  return guardProblem === undefined
-    ? undefined
-    : configError(`Nothing was deleted. ${guardProblem}`, { exitCode: EXIT.guard });
+  if (guardProblem === undefined) return undefined;
+  return configError(`Nothing was deleted. ${guardProblem}`, { exitCode: EXIT.guard });
 }

@@ -37,7 +37,7 @@ export function namedPlace(place: Place<StatefulTarget>): NamedPlace {
 }
 
 /** Refuses a place that was loaded from another service. Without a `serviceId` nobody knows. */
-export function refuseOtherService(place: NamedPlace, { state }: PeopleInPlace, serviceId: string | undefined): void {
+export function refusePlaceOfOtherService(place: NamedPlace, { state }: PeopleInPlace, serviceId?: string): void {
   const placeService = state.events.exportState?.service;
   if (placeService === undefined || serviceId === undefined || placeService === serviceFingerprint({ serviceId }))
     return;

@@ -7,7 +7,7 @@ import type { PurgePreview, Removal } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LineContent } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
-import { findListedPeople, type NamedPlace, refuseOtherService, type SearchSettings } from './listed-people.ts';
+import { findListedPeople, type NamedPlace, refusePlaceOfOtherService, type SearchSettings } from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -75,7 +75,7 @@ export async function planPurge(scope: {
   for (const [i, place] of settings.places.entries()) {
     runtime.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
     const preview = await (await place.target.people(place)).previewPurge(query);
-    refuseOtherService(place, preview.people, settings.serviceId);
+    refusePlaceOfOtherService(place, preview.people, settings.serviceId);
     places.push({ ...place, ...preview });
   }
 

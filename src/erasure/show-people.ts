@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import type { PeopleInPlace } from '../engine/people/people.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { type IdList, refusedParagraph } from './list/id-list.ts';
-import { findListedPeople, refuseOtherService, type SearchSettings } from './listed-people.ts';
+import { findListedPeople, refusePlaceOfOtherService, type SearchSettings } from './listed-people.ts';
 
 /**
  * Writes everything that places hold about people, found as by a purge: one JSON object a row. Each id gets a line
@@ -23,7 +23,7 @@ export async function showPeople(
   const peopleInPlaces: PeopleInPlace[] = [];
   for (const place of places) {
     const people = await (await place.target.people(place)).find(listedPeople.query);
-    refuseOtherService(place, people, search.serviceId);
+    refusePlaceOfOtherService(place, people, search.serviceId);
     peopleInPlaces.push(people);
   }
   const warnings = [

@@ -35,7 +35,7 @@ export function htmlTable<T>(
   columns: Readonly<Record<string, (row: T) => string | number>>,
   rows: readonly T[],
 ): Html {
-  const cells = rows.map((row) => Object.values(columns).map((cell) => cellText(cell(row))));
+  const cells = rows.map((row) => Object.values(columns).map((cellOf) => cellText(cellOf(row))));
   const headings = Object.keys(columns);
   const alignments = headings.map((_, i) => (cells.every((row) => isNumberText(row[i])) ? 'number' : 'text'));
   const headCells = headings.map((heading, i) => html`<th scope="col" class="${alignments[i]}">${heading}</th>`);
