@@ -39,8 +39,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const warnings = new Set(searches.flatMap(({ externalLookUp }) => externalLookUp.warnings));
   const leavingGroups: LeavingGroup[] = [];
   for (const { table, externalColumn, externalLookUp, unifiedColumn } of searches) {
-    const suppressedIds = await unifiedColumn.suppressedIds(suppressedPeople);
-    const unifiedLookUp = await unifiedColumn.lookUp(soughtIds, suppressedIds);
+    const unifiedLookUp = await unifiedColumn.lookUp(soughtIds, suppressedPeople);
     for (const warning of unifiedLookUp.warnings) warnings.add(warning);
     const leavingSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
     conditions[table.name] = leavingSql;

@@ -79,8 +79,9 @@ export class IdColumn {
    * Looks for ids, and for those of the suppression list. Throws a configuration failure for plain ids in a column whose
    * hashes need another key.
    */
-  async lookUp(soughtIds: readonly SoughtId[], suppressedIds: readonly string[] = []): Promise<LookUp> {
+  async lookUp(soughtIds: readonly SoughtId[], suppressedPeople?: SuppressedPeople): Promise<LookUp> {
     const { placeName, engine } = this.#table;
+    const suppressedIds = await this.#suppressedIds(suppressedPeople);
     const warnings = this.keys.missedRowsWarnings(placeName, soughtIds);
     const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
     // A condition without a look-up needs no scan of the rows.
@@ -138,7 +139,7 @@ export class IdColumn {
   }
 
   /** The ids in its cells that are on the suppression list, by the id or by its hash. */
-  async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
+  async #suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const { hashKey, hasPlainRows } = this.keys;

@@ -25,7 +25,7 @@ export interface ReportCounts {
 /** Maximum number of event names that a report counts individually; the others are counted together. */
 const REPORTED_NAMES = 8;
 /** Maximum number of columns that one query counts. */
-const COLUMNS_AT_ONCE = 200;
+const COLUMNS_PER_QUERY = 200;
 
 /**
  * Counts for a report. `relation` is SQL after FROM that gives all rows, with `_rescued`. `zone` is that of the
@@ -90,8 +90,8 @@ async function countEvents(
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */
 async function countColumns(engine: Engine, relation: string, columns: readonly StoredColumn[]) {
   const filledRows: number[] = [];
-  for (let i = 0; i < columns.length; i += COLUMNS_AT_ONCE) {
-    const chunk = columns.slice(i, i + COLUMNS_AT_ONCE);
+  for (let i = 0; i < columns.length; i += COLUMNS_PER_QUERY) {
+    const chunk = columns.slice(i, i + COLUMNS_PER_QUERY);
     // A column without a type is not in the table.
     const counts = chunk.map(({ name, type }, n) => `count(${type === null ? 'NULL' : identifier(name)}) AS c${n}`);
     filledRows.push(...Object.values(await engine.row(`SELECT ${counts.join(', ')} FROM ${relation}`)).map(Number));

@@ -20,6 +20,7 @@ import type { DamagedFile, PlaceVersion, TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
+
 /** The state of the folder, and what it knows of its files. */
 export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
@@ -27,6 +28,7 @@ export const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
 export const filePath = (day: Day, table: TableName): string =>
   table === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
+
 /** The day whose file has a path; undefined for any other path. */
 export function dayOfPath(path: string): Day | undefined {
   const day = /=(.+)\//.exec(path)?.[1] ?? '';
