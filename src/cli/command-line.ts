@@ -76,7 +76,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const valueProblems: UserError[] = [];
   for (const { key, option, name, words } of [...commandArguments, ...commandOptions]) {
     try {
-      values[key] = readOption(option, name, words);
+      values[key] = parseOption(option, name, words);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       valueProblems.push(error);
@@ -146,7 +146,7 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
 }
 
 /** The value of an option, which has these words. Throws a UserError for one that is given in a wrong way. */
-function readOption(option: Option<unknown>, name: string, words: readonly string[]): unknown {
+function parseOption(option: Option<unknown>, name: string, words: readonly string[]): unknown {
   // Messages, logs and notifications repeat addresses.
   if (words.some(hasCredentials)) {
     const listOption = { '--id': '--file', '--proof': '--proof-file' }[name];
@@ -155,7 +155,7 @@ function readOption(option: Option<unknown>, name: string, words: readonly strin
   }
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (option.wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
-  return option.read(words, name);
+  return option.parse(words, name);
 }
 
 /** The failure of the first option that the table does not have, with the one that was probably meant. */

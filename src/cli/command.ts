@@ -57,7 +57,7 @@ export interface Option<T> {
   /** The heading in the help below which it stands. */
   readonly heading?: string;
   /** Parses its words, none of them empty, or no word. Throws a UserError, which calls the option `name`. */
-  read(words: readonly string[], name: string): T;
+  parse(words: readonly string[], name: string): T;
 }
 
 export const kebabCase = (key: string): string => key.replace(/\B[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
@@ -75,20 +75,20 @@ export function unknownNameError(what: string, name: string, names: readonly str
 export const flagOption = (description: string): Option<boolean> => ({
   description,
   wordCount: 0,
-  read: ([word]) => word === 'true',
+  parse: ([word]) => word === 'true',
 });
 
-/** An option of one word, undefined when left out; `parse` returns undefined for a word that is not the `form`. */
+/** An option of one word, undefined when left out; `parseWord` returns undefined for a word that is not the `form`. */
 export function wordOption<T>(
   description: string,
   form: string,
-  parse: (word: string) => T | undefined,
+  parseWord: (word: string) => T | undefined,
 ): Option<T | undefined> {
   return {
     description,
     wordCount: 1,
-    read([word], name) {
-      const value = word === undefined ? undefined : parse(word);
+    parse([word], name) {
+      const value = word === undefined ? undefined : parseWord(word);
       if (word === undefined || value !== undefined) return value;
       // The word may be a secret that stands in the wrong place.
       throw configError(`${name} is not usable: wanted ${form}.`);
@@ -116,19 +116,19 @@ const choiceOption = <T extends string>(description: string, choices: readonly T
     choices.find((name) => name === word),
   );
 
-/** Reads `defaultWord`, written as a user would, where the option is left out. */
+/** Parses `defaultWord`, written as a user would, where the option is left out. */
 export const withDefault = <T>(defaultWord: string, option: Option<T | undefined>): Option<T> => ({
   ...option,
   description: `${option.description} [${defaultWord}]`,
-  read: (words, name) => option.read(words.length === 0 ? [defaultWord] : words, name) as T,
+  parse: (words, name) => option.parse(words.length === 0 ? [defaultWord] : words, name) as T,
 });
 
 export const required = <T>(option: Option<T | undefined>): Option<T> => ({
   ...option,
   description: `${option.description} [required]`,
-  read(words, name) {
+  parse(words, name) {
     if (words.length === 0) throw configError(`${name} is missing.`);
-    return option.read(words, name) as T;
+    return option.parse(words, name) as T;
   },
 });
 

@@ -12,7 +12,7 @@ import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
 import { isText } from './configuration.ts';
 import { contextOf } from './context.ts';
-import { placeAndConfig } from './places.ts';
+import { readPlaceAndConfig } from './places.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';
@@ -161,5 +161,5 @@ function inputsOf<T extends Target>(
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
-  return { ...placeAndConfig(options, targets, context), context };
+  return { ...readPlaceAndConfig(options, targets, context), context };
 }

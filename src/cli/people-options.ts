@@ -18,7 +18,7 @@ export const WHERE_HEADING = 'Where, and how people are found';
 const PLACES_OPTION: Option<CommandConfig['places']> = {
   description: 'A target and its place, as often as there are places; default: erasure.places',
   wordCount: 2,
-  read: (words) => words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : [])),
+  parse: (words) => words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : [])),
 };
 
 export const PEOPLE_OPTIONS = {

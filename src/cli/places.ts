@@ -11,7 +11,7 @@ export const placeUsage = (targets: readonly Target[]): string =>
   targets.flatMap(({ name, placeForms }) => placeForms.map((form) => `${name} ${form}`)).join(' or ');
 
 /** What most commands begin with: the configuration, and the place that its arguments or the configuration name. */
-export function placeAndConfig<T extends Target>(
+export function readPlaceAndConfig<T extends Target>(
   values: PlaceWords & { readonly config: string | object | undefined },
   targets: readonly T[],
   context: Context,

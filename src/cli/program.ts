@@ -4,7 +4,7 @@
 //   program.ts          one command line: calls the next three, then prints the result or logs the failure
 //   command-line.ts     from words to a command with values; command.ts says what a command and an option are
 //   context.ts          what a command runs in: terminal, log, clock, environment, signal
-//   commands/           one file a command; most of them begin with placeAndConfig of places.ts
+//   commands/           one file a command; most of them begin with readPlaceAndConfig of places.ts
 //   configuration.ts    the keys of file and environment, and which of them a command needs
 //   people-options.ts   whom `forget` and `person` look for, and where
 //   results.ts          the objects of `--json`; failure.ts: what is told of an error; help.ts: the pages of --help

@@ -87,8 +87,8 @@ function presentValues(rawValues: object, { properties }: ConfigSchema): Record<
   const entries = Object.entries(rawValues).filter(([, value]) => !isLeftOut(value));
   return Object.fromEntries(
     entries.map(([key, value]) => {
-      const isChoice = typeof value === 'boolean' && properties[key]?.enum?.includes(String(value));
-      return [key, isChoice ? String(value) : value];
+      const isTextChoice = typeof value === 'boolean' && properties[key]?.enum?.includes(String(value));
+      return [key, isTextChoice ? String(value) : value];
     }),
   );
 }

@@ -24,7 +24,7 @@ export const missingBeside = (key: string, otherKey: string): Problem => ({
   text: `${key} is missing beside ${otherKey}`,
 });
 
-function expectationOf({ keyword, params, parentSchema, message }: SchemaError): string {
+function wantedText({ keyword, params, parentSchema, message }: SchemaError): string {
   if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).join(', ')}`;
   if (keyword === 'type') return `${/^[aeiou]/.test(String(params.type)) ? 'an' : 'a'} ${params.type}`;
   if (keyword === 'pattern') return `a text like ${parentSchema?.pattern_descriptor ?? params.pattern}`;
@@ -50,7 +50,7 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
     const [key] = path.split('.');
     if (error.keyword === 'additionalProperties') return { kind: 'wrong', key, text: `${path} is unknown` };
     if (error.keyword !== 'required')
-      return { kind: 'wrong', key, text: `${path} is not usable, wanted ${expectationOf(error)}` };
+      return { kind: 'wrong', key, text: `${path} is not usable, wanted ${wantedText(error)}` };
     return { kind: key === path ? 'missing' : 'wrong', key, text: `${path} is missing` };
   });
 }

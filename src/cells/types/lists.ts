@@ -20,11 +20,11 @@ export function listForms(bytes: Uint8Array, start: number, end: number): CellFo
   if (i < end && bytes[i] === CLOSE_BRACKET) return i + 1 === end ? LIST_EMPTY : 0;
   let forms = 0;
   for (;;) {
-    const stop = elementEnd(bytes, i, end);
-    const form = stop < 0 ? 0 : elementForm(bytes, i, stop);
+    const elementStop = elementEnd(bytes, i, end);
+    const form = elementStop < 0 ? 0 : elementForm(bytes, i, elementStop);
     if (form === 0) return 0;
     forms |= form;
-    i = skipSpace(bytes, stop, end);
+    i = skipSpace(bytes, elementStop, end);
     if (i >= end) return 0;
     if (bytes[i] === CLOSE_BRACKET) break;
     if (bytes[i] !== COMMA) return 0;
@@ -110,7 +110,7 @@ const listPattern = (element: string) =>
   `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
 /** SQL of a list of numbers, made one by one; NULL unless every element but `null` gives a value. */
-function numbersSql(expr: string, item: ScalarCodec): string {
+function numberListSql(expr: string, item: ScalarCodec): string {
   const texts = `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
   const values = `list_transform(${texts}, lambda e: ${item.valueSql('e')})`;
   const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
@@ -131,7 +131,7 @@ const jsonTextSql = (expr: string): string => varcharSql(`to_json(${expr})`);
 const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdbType}"]')`;
 
 /** SQL of a list of texts; NULL for any other text. */
-const textsSql = (expr: string): string =>
+const stringListSql = (expr: string): string =>
   `CASE WHEN ${matchesSql(expr, listPattern(STRING_PATTERN))} THEN ${fromJsonSql(expr, STRING_CODEC)} END`;
 
 /** `forms`: those of lists with a value. */
@@ -152,12 +152,12 @@ const listCodec = (
 });
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
-export const LONG_LIST_CODEC = listCodec(LONG_CODEC, listOf(LONG_CODEC.forms), numbersSql);
+export const LONG_LIST_CODEC = listCodec(LONG_CODEC, listOf(LONG_CODEC.forms), numberListSql);
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
-export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, listOf(DOUBLE_CODEC.forms), numbersSql, (expr) =>
+export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, listOf(DOUBLE_CODEC.forms), numberListSql, (expr) =>
   integralAsLongsSql(jsonTextSql(expr)),
 );
 
 /** A JSON list of strings and nulls. */
-export const STRING_LIST_CODEC = listCodec(STRING_CODEC, LIST_STRING, textsSql);
+export const STRING_LIST_CODEC = listCodec(STRING_CODEC, LIST_STRING, stringListSql);

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig } from '../places.ts';
+import { readPlaceAndConfig } from '../places.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
 
 export const command = defineCommand({
@@ -9,7 +9,7 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { place } = placeAndConfig(values, [duckdb], context);
+    const { place } = readPlaceAndConfig(values, [duckdb], context);
     const { compactFile } = await import('../../targets/duckdb/file-copy.ts');
     const what = `Compacting ${place.address}`;
     const { rows, bytesBefore, bytesAfter } = await withElapsedTime(what, compactFile(place), context);

@@ -8,7 +8,7 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { dayOption, defineCommand, required, textOption } from '../command.ts';
 import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { loadOptions, placeAndConfig, storedState } from '../places.ts';
+import { loadOptions, readPlaceAndConfig, storedState } from '../places.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { type RunOutcome, withRunRecord } from '../run/run.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
@@ -25,7 +25,7 @@ export const command = defineCommand({
   ],
   docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
-    const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
+    const { config, place } = readPlaceAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const planConfig = requireKeys(config, ...PLAN_KEYS);
     const state = await storedState(place);

@@ -1,13 +1,13 @@
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig } from '../places.ts';
+import { readPlaceAndConfig } from '../places.ts';
 
 export const command = defineCommand({
   targets: [duckdb],
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { place } = placeAndConfig(values, [duckdb], context);
+    const { place } = readPlaceAndConfig(values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
     const models = await writeModels(place);
     const lines = [...models].map(

@@ -1,6 +1,6 @@
 import { TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand } from '../command.ts';
-import { placeAndConfig } from '../places.ts';
+import { readPlaceAndConfig } from '../places.ts';
 import { planSync } from '../run/sync-plan.ts';
 
 export const command = defineCommand({
@@ -9,7 +9,7 @@ export const command = defineCommand({
   examples: ['plan duckdb events.duckdb', 'plan delta events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'days-and-types.md',
   async run(values, context) {
-    const { config, place } = placeAndConfig(values, TARGETS, context);
+    const { config, place } = readPlaceAndConfig(values, TARGETS, context);
     return await planSync({ place, config, daySelection: values }, context);
   },
 });

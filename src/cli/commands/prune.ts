@@ -2,7 +2,7 @@ import { addDays, type Day, dayAt, startOf } from '../../base/days.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flagOption, required, wordOption } from '../command.ts';
-import { placeAndConfig } from '../places.ts';
+import { readPlaceAndConfig } from '../places.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
 
 const age = wordOption(
@@ -23,7 +23,7 @@ export const command = defineCommand({
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
-    const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
+    const { place } = readPlaceAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const before = subtractAge(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance(place);

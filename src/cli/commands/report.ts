@@ -3,7 +3,7 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { placeAndConfig } from '../places.ts';
+import { readPlaceAndConfig } from '../places.ts';
 import { writePage } from '../report/page.ts';
 import { reportPage } from '../report/report-page.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
@@ -16,7 +16,7 @@ export const command = defineCommand({
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
+    const { config, place } = readPlaceAndConfig(values, STATEFUL_TARGETS, context);
     const { output } = values;
     const page = await withElapsedTime(`Reading ${place.address}`, makeReportPage(place, config), context);
     await writePage(page, output, 'the report', context.terminal);

@@ -10,7 +10,7 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { placeAndConfig, storedState } from '../places.ts';
+import { readPlaceAndConfig, storedState } from '../places.ts';
 import type { Status } from '../results.ts';
 import { formatTime } from '../terminal/format.ts';
 
@@ -19,7 +19,7 @@ export const command = defineCommand({
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
+    const { config, place } = readPlaceAndConfig(values, STATEFUL_TARGETS, context);
     const status = await readStatus(place, config);
     return { result: status, lines: statusLines(status) };
   },

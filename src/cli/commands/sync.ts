@@ -5,7 +5,7 @@ import { isStdout, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, durationOption, flagOption, textOption } from '../command.ts';
 import type { Context } from '../context.ts';
 import { logFailure } from '../failure.ts';
-import { placeAndConfig } from '../places.ts';
+import { readPlaceAndConfig } from '../places.ts';
 import { notify } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
@@ -23,7 +23,7 @@ export const command = defineCommand({
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'targets.md',
   async run(values, context) {
-    const { config, place } = placeAndConfig(values, TARGETS, context);
+    const { config, place } = readPlaceAndConfig(values, TARGETS, context);
     if (values.dryRun) return await planSync({ place, config, daySelection: values }, context);
     const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
     const input = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };

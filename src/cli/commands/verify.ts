@@ -2,7 +2,7 @@ import { EXIT } from '../../base/errors.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig } from '../places.ts';
+import { readPlaceAndConfig } from '../places.ts';
 import type { Verification } from '../results.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
 
@@ -11,7 +11,7 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
+    const { place } = readPlaceAndConfig(values, STATEFUL_TARGETS, context);
     const verification = await withElapsedTime(`Verifying ${place.address}`, verifyPlace(place), context);
     const { differences, warnings } = verification;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);

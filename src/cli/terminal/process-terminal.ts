@@ -11,7 +11,7 @@ import { truncate } from './format.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
-const READER_WAIT_MS = 2_000;
+const MAX_READER_WAIT_MS = 2_000;
 /** Columns that a status leaves free: a full line would wrap, and so would the ^C that a terminal shows. */
 const FREE_COLUMNS = 3;
 const CLEAR_LINE = '\r\u001b[K';
@@ -85,7 +85,7 @@ export class ProcessTerminal implements Terminal {
     await this.#waitForLogReader();
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
     const resultsTaken = this.#results.drain().catch(refuseLoss);
-    await Promise.race([resultsTaken, stopped.then(() => this.#clock.sleep(READER_WAIT_MS))]);
+    await Promise.race([resultsTaken, stopped.then(() => this.#clock.sleep(MAX_READER_WAIT_MS))]);
   }
 
   async #waitForLogReader(): Promise<void> {
@@ -94,7 +94,7 @@ export class ProcessTerminal implements Terminal {
     const logTaken = this.#log.drain().finally(() => {
       this.#isLogAwaited = false;
     });
-    await Promise.race([logTaken.catch(() => {}), this.#clock.sleep(READER_WAIT_MS)]);
+    await Promise.race([logTaken.catch(() => {}), this.#clock.sleep(MAX_READER_WAIT_MS)]);
   }
 }
 
