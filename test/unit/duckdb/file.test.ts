@@ -34,6 +34,14 @@ describe('a DuckDB file', () => {
     expectMode(place.place, 0o600);
   });
 
+  it('has one receipt of a day and one row of a column, also after the day came again', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
+    await place.load([[place.of(D1, [{ id: 'b', n: 'x' }])]]);
+    expect(await place.read('SELECT rows_stored FROM _dfinery_days')).toEqual([{ rows_stored: '1' }]);
+    const types = "SELECT type FROM _dfinery_columns WHERE source_name = 'n'";
+    expect(await place.read(types)).toEqual([{ type: 'string' }]);
+  });
+
   it('can be opened by others between two commits, and a commit waits for it', async () => {
     const sink = await place.open({ lockWaitMs: 60_000 });
     await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
