@@ -91,15 +91,13 @@ const outcomeOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.hi
 function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions): string {
   const { settings, requestsAgain } = options;
   const field = settings.requestedAtField;
-  const ways = [
-    requestsAgain === undefined ? [] : 'give forget --again',
-    field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`,
-  ].flat();
+  const againText = requestsAgain === undefined ? '' : 'give forget --again, or ';
+  const timeText = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
   const answers = idsDoneBefore.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
   const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
   return (
     `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
-    `again. To request them, ${ways.join(', or ')}.`
+    `again. To request them, ${againText}${timeText}.`
   );
 }
 
