@@ -18,11 +18,13 @@ import type { ColumnForms } from '../../table/column-plan.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { PARALLEL_VARIABLE } from '../session/engine.ts';
 
+// First the SQL of cells (`cellSqlOf`), then that of their files (`readCsvSql`), whose columns are `c0`, `c1` ….
+
 /** SQL of the cells of one column of some files. */
 export interface CellSql {
   /** The column of the table that gets them. */
   readonly column: StoredColumn;
-  /** A cell as the reader gives it. */
+  /** A cell as the reader gives it: `c0` in the first column. */
   readonly expr: string;
   /** The type in which `read_csv` gives the cells: that of their values, unless other SQL needs texts. */
   readonly readerType: DuckDbType;

@@ -58,11 +58,11 @@ interface FileOfDay extends CheckedFile {
  */
 function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
-  const textCells = textColumns.map((column) => {
+  const textColumnKeys = textColumns.map((column) => {
     const { forms, hasAbsentNull } = formsInDaysOf([file], column);
     return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
   });
-  return JSON.stringify([file.columns.map(({ headerName }) => headerName), textCells]);
+  return JSON.stringify([file.columns.map(({ headerName }) => headerName), textColumnKeys]);
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */

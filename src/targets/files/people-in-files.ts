@@ -15,7 +15,7 @@ import { TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, Removal } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withPlace } from './open-place.ts';
-import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import { bytesIn, damageWarnings, type FileChange, type PlaceVersion } from './place-version.ts';
 import { relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
@@ -161,6 +161,5 @@ async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: Peop
     const newFile = await rewriteFile(place, file, tableAfter, leavingSql);
     fileChanges.push({ table: file.table, day: file.day, newFile });
   }
-  const change: PlaceChange = { kind: 'purge', state, fileChanges };
-  return { people, change };
+  return { people, change: { kind: 'purge' as const, state, fileChanges } };
 }
