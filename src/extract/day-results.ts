@@ -212,14 +212,14 @@ function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefi
 
 /** The failure for lost days (exit 4). */
 function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError {
-  const what = `${plainCount(days.length, 'day')} can no longer be exported`;
+  const statement = `${plainCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;
   if (mode === 'named')
-    return configError(`${what}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });
-  const isLost = `${what} and would be lost: ${formatDays(days)}.`;
+    return configError(`${statement}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });
+  const lossSentence = `${statement} and would be lost: ${formatDays(days)}.`;
   const message =
-    `${isLost} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
+    `${lossSentence} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
     'Or set on_gap to warn to record the gap and go on.';
-  const platformMessage = `${isLost} Set on_gap to warn to record the gap and go on.`;
+  const platformMessage = `${lossSentence} Set on_gap to warn to record the gap and go on.`;
   return configError(message, { exitCode, platformMessage });
 }

@@ -64,8 +64,8 @@ export class ObservedService implements ExportService {
     const now = this.#clock.now();
     const apart = Math.abs(now - serverTime);
     if (apart <= CLOCK_WARNING_MS) return;
-    const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
-    const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
+    const [machineTime, serviceTime] = [now, serverTime].map((time) => new Date(time).toISOString());
+    const message = `The clock of this machine (${machineTime}) and that of the service (${serviceTime}) are ${formatDuration(apart)} apart`;
     if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
     if (!this.#hasWarnedOfClock) this.#logger.warn('clock.apart', `${message}.`);
     this.#hasWarnedOfClock = true;

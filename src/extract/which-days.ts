@@ -122,9 +122,9 @@ function planNamedDays(from: Day, to: Day | undefined, basis: PlanBasis): RunPla
   const { settings, lastDay, now } = basis;
   if (from > lastDay) {
     const { timezone = 'UTC', endDate } = settings;
-    const [limit, end] = to === undefined ? ['end_date', endDate] : ['--to', to];
-    if (end !== undefined && from > end)
-      throw configError(`--from ${from} is after ${limit} ${end}: nothing lies between them.`);
+    const [endOption, endDay] = to === undefined ? ['end_date', endDate] : ['--to', to];
+    if (endDay !== undefined && from > endDay)
+      throw configError(`--from ${from} is after ${endOption} ${endDay}: nothing lies between them.`);
     throw configError(`--from ${from} is after ${lastDay}, today in ${timezone}.`);
   }
   const isOpen = to !== undefined && lastDay > lastDayOver(now);
@@ -140,8 +140,8 @@ function planRefreshDays(basis: PlanBasis): RunPlan {
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay && !isPruned(day)).sort();
   const isOfOtherFilters = (day: Day) => hasOtherFilters(receipts.get(day), fingerprints.filters);
   for (const [isOther, staleDays] of groupBy(olderDays, isOfOtherFilters)) {
-    const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
-    const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
+    const suffix = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
+    const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${suffix}.`;
     notes.push(note('warn', 'plan.older_days', message));
   }
   // `--from` may have loaded days before the start, and earlier runs days after `end_date`.

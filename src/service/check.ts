@@ -81,8 +81,8 @@ function verdictOnError(error: unknown, host: string): Omit<CheckVerdict, 'quota
     return { kind: kind === 'config' ? 'config' : 'later', code: kind, message };
   }
   if (!(error instanceof TimeLimitReached)) throw error;
-  const time = formatDuration(CHECK_TIMEOUT_MS);
-  const message = `${host} takes connections, but sent no export within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
+  const limit = formatDuration(CHECK_TIMEOUT_MS);
+  const message = `${host} takes connections, but sent no export within ${limit}: an export may need longer than this check waits. Only a sync can show that.`;
   return { kind: 'usable', code: 'slow', message };
 }
 

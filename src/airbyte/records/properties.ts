@@ -84,6 +84,6 @@ function withShortNames(stream: StreamName, columns: readonly StreamColumn[]): S
  * second is the first that gets a hash. Only the third needs a text of its own.
  */
 function nameWithHash(name: string, { source, occurrence }: HeaderColumn): string {
-  const text = occurrence < 3 ? source : `${source}#${occurrence}`;
-  return `${name}_${createHash('sha256').update(text).digest('hex').slice(0, HASH_DIGITS)}`;
+  const distinctSource = occurrence < 3 ? source : `${source}#${occurrence}`;
+  return `${name}_${createHash('sha256').update(distinctSource).digest('hex').slice(0, HASH_DIGITS)}`;
 }

@@ -36,9 +36,9 @@ function requireEventStream({ descriptor, syncMode }: ConfiguredStream): StreamN
   const { namespace } = descriptor;
   const name = EVENT_STREAMS.find((stream) => stream === descriptor.name);
   if (name === undefined || namespace !== undefined) {
-    const where = namespace === undefined ? 'here' : `in the namespace ${JSON.stringify(namespace)}`;
+    const location = namespace === undefined ? 'here' : `in the namespace ${JSON.stringify(namespace)}`;
     throw configError(
-      `The configured stream ${JSON.stringify(descriptor.name)} does not exist ${where}; ` +
+      `The configured stream ${JSON.stringify(descriptor.name)} does not exist ${location}; ` +
         `there are ${EVENT_STREAMS.join(', ')}: refresh the source's schema.`,
     );
   }

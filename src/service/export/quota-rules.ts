@@ -65,7 +65,7 @@ const trustedInstant = (at: number, now: number): number => Math.min(at, now + H
 /** Within one span of the quota the lowest report holds: answers may arrive in another order than requests. */
 function withReport(state: QuotaState, { remaining, resetAt }: QuotaReport, now: number): QuotaState {
   if (remaining === undefined || resetAt === undefined) return state;
-  const end = trustedInstant(resetAt, now);
-  const lowestRemaining = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
-  return { ...state, remaining: lowestRemaining, resetAt: end };
+  const spanEnd = trustedInstant(resetAt, now);
+  const lowestRemaining = spanEnd === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
+  return { ...state, remaining: lowestRemaining, resetAt: spanEnd };
 }
