@@ -1,7 +1,7 @@
 import { isDay } from '../../base/days.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { formatDuration, plainCount } from '../../base/quantities.ts';
-import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
+import { type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
@@ -73,7 +73,7 @@ class Download<Output extends BodyOutput> {
   async run(): Promise<DownloadResult<Output>> {
     const { clock, random, signal } = this.#options;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const bodyOrNoDownload = await retry(policy, (attempt) => this.#attempt(attempt));
+    const bodyOrNoDownload = await retry(policy, ({ pause }) => this.#attempt(pause));
     return { ...(bodyOrNoDownload ?? this.#noDownloadAfterAllAttempts()), exports: this.#exports };
   }
 
@@ -83,8 +83,8 @@ class Download<Output extends BodyOutput> {
     return forLaterRun(lastAttempt, `${statement}, at last because ${withCode(lastAttempt)}; nothing of it was stored`);
   }
 
-  /** The result, or undefined if it is to be attempted again. */
-  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | NoDownload | undefined> {
+  /** The result, or undefined if it is to be attempted again, after `pause` (ms); the last attempt has none. */
+  async #attempt(pause: number | undefined): Promise<CheckedBody<Output> | NoDownload | undefined> {
     const { label } = this.#options;
     let bodyOrNoData = await this.#sendOnce();
     // A refusal for the quota is no attempt.
@@ -100,7 +100,7 @@ class Download<Output extends BodyOutput> {
       case 'retry_or_split': {
         const noDownload = this.#noDownloadIfFinal(bodyOrNoData);
         this.#failedAttempts.push(bodyOrNoData);
-        if (noDownload === undefined && pause !== undefined) this.#logRetry(bodyOrNoData, number, pause);
+        if (noDownload === undefined && pause !== undefined) this.#logRetry(bodyOrNoData, pause);
         return noDownload;
       }
       default:
@@ -122,9 +122,9 @@ class Download<Output extends BodyOutput> {
     return isTooLarge ? { ...noData, kind: 'too_large' } : undefined;
   }
 
-  /** `pause` in ms. */
-  #logRetry(noData: NoData, attempt: number, pause: number): void {
+  #logRetry(noData: NoData, pause: number): void {
     const { label, logger } = this.#options;
+    const { length: attempt } = this.#failedAttempts;
     const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(noData)}`;
     const fields = { attempt, cause: noData.code, pause_ms: pause };
     logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
