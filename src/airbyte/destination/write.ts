@@ -46,15 +46,13 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.echoDecided();
       },
     });
+    if (config.dryRun) return endDryRun(report, failure, logger);
     if (report.mode === 'executed') {
       // After a wrong token, service or field the rows must come again.
       if (failure?.exitCode !== EXIT.usage) queue.echoDecided();
       await writer.drain();
       logReport(report, logger);
-    } else {
-      logWarnings(report, logger);
-      if (config.dryRun) return endDryRun(report, failure, logger);
-    }
+    } else logWarnings(report, logger);
     if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
@@ -73,6 +71,7 @@ const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data
 
 /** Says what a real run would do. A guard is no failure here: a dry run is there to show it. */
 function endDryRun(report: ErasureReport, failure: UserError | undefined, logger: Logger): undefined {
+  logWarnings(report, logger);
   logReport(report, logger);
   if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   const { guard, to_request: count } = report;
