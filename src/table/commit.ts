@@ -3,7 +3,7 @@ import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { newTableState, type TableState } from './place-state.ts';
-import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
+import { countStoredRows, receiptsOf, type StoredReceipt } from './receipts.ts';
 
 /** What a table holds once the rows of a batch are stored. */
 export interface StoredBatch {
@@ -95,33 +95,15 @@ export function finishBatch(
 
 /** The table after a batch whose rows are stored. `changedAt`: by `nextChangedAt`. */
 export function tableAfterBatch(
-  batch: PlannedBatch,
-  storedRows: Omit<StoredBatch, 'rescuedCells'>,
+  { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
+  { rowsByDay, widenedDays }: Omit<StoredBatch, 'rescuedCells'>,
   changedAt: string,
 ): TableState {
-  const { table, tableBefore, columns, changes, commitInfo } = batch;
   const { timezone } = tableBefore;
   // A snapshot replaces rows, receipts and cursor; its columns go on.
   const keptTable = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
-  const receipts = receiptsAfter(keptTable.receipts, batch, storedRows, changedAt);
-  return {
-    timezone,
-    columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
-    receipts,
-    exportState: stateAfter(keptTable.exportState, receipts, commitInfo),
-    changes: [...tableBefore.changes, ...changes.map(({ name: _name, ...change }) => ({ changedAt, ...change }))],
-  };
-}
-
-/** The receipts of a table after a batch: those that it keeps, and those of the downloads whose rows were written. */
-function receiptsAfter(
-  keptReceipts: Receipts,
-  { downloads, unchangedDownloads }: PlannedBatch,
-  { widenedDays, rowsByDay }: Omit<StoredBatch, 'rescuedCells'>,
-  changedAt: string,
-): Receipts {
   const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
-  const otherReceipts = [...keptReceipts.values()].map((receipt): StoredReceipt => {
+  const keptReceipts = [...keptTable.receipts.values()].map((receipt): StoredReceipt => {
     const rows_stored = rowsByDay.get(receipt.day) ?? receipt.rows_stored;
     const isChanged = rows_stored !== receipt.rows_stored || widenedDays.has(receipt.day);
     const changed_at = isChanged ? changedAt : receipt.changed_at;
@@ -134,5 +116,13 @@ function receiptsAfter(
   const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
-  return receiptsOf([...otherReceipts, ...writtenReceipts]);
+  // Of a day that was written, the new receipt counts.
+  const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
+  return {
+    timezone,
+    columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
+    receipts,
+    exportState: stateAfter(keptTable.exportState, receipts, commitInfo),
+    changes: [...tableBefore.changes, ...changes.map(({ name: _name, ...change }) => ({ changedAt, ...change }))],
+  };
 }
