@@ -95,6 +95,16 @@ describe('the stream user_profiles', () => {
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
+  it('is refused where the catalog has no column that every profile fills', async () => {
+    const config = await start();
+    const [profiles] = (await run('discover', config)).catalog().streams.filter(({ name }) => name === 'user_profiles');
+    const json_schema = { type: 'object', properties: {} };
+    const catalog = configured([{ ...profiles, json_schema }], { sync_mode: 'full_refresh', primary_key: [] });
+    const output = await run('read', config, catalog);
+    expect(output.errors()[0].message).toContain('user_profiles has no column that every row fills');
+    expect(output.records('user_profiles')).toEqual([]);
+  });
+
   it('is counted and named beside the streams of events that failed, too', async () => {
     const config = await start(REFUSED);
     const { streams } = (await run('discover', config)).catalog();
