@@ -67,17 +67,15 @@ export function otherAddressesSentence(serviceId: string, addresses: readonly st
 
 export function summarySentences(proof: Proof): string[] {
   const { since, until, requested_by, reasons, places } = proof.summary;
+  const staysText = ({ stays }: ProvedPlace) =>
+    stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
   return [
-    ...countSentences(proof),
-    ...places.map((place) => {
-      const { stays } = place;
-      const staysSentence = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${placeParagraph(place)}${staysSentence}`;
-    }),
-    ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
-    ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
-    ...(since === null ? [] : [`From ${since} to ${until ?? since}.`]),
-  ];
+    countSentences(proof),
+    places.map((place) => `${placeParagraph(place)}${staysText(place)}`),
+    requested_by.length === 0 ? [] : `Asked for by: ${requested_by.join(', ')}.`,
+    reasons.length === 0 ? [] : `Reason: ${reasons.join('; ')}.`,
+    since === null ? [] : `From ${since} to ${until ?? since}.`,
+  ].flat();
 }
 
 /** The proof as lines for people: facts alone, each with its time. `isList`: the ids have rows of a list. */
