@@ -33,6 +33,7 @@ export function reportedDays(report: PlaceReport, now: number, historyDays: numb
   if (firstDay === undefined) return [];
   const readAgainDays = new Set(exportState?.read_again);
   const lastDay = laterOf(today, recordedDays.at(-1) ?? today);
+  // The first of these that holds: a day may be in several at once.
   const stateOfDay = (day: Day, daysLeft: number): DayState => {
     const receipt = receipts.get(day);
     if (readAgainDays.has(day) && receipt?.is_over === true) return 'read-again';
