@@ -43,13 +43,13 @@ export async function openDuckDbSink(options: LoadOptions): Promise<Sink> {
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
 async function checkCanWrite(file: string): Promise<void> {
   const isThere = existsSync(file);
-  // DuckDB would make that file itself: of its newest version, with the write-ahead log beside the link.
-  if (!isThere && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
-    throw configError(`${file} is a link to a file that is not there: mount its disk, or give the path of that file.`);
   if (isThere) await withDiskErrors({ path: file }, access(file, constants.W_OK));
   const subject = isThere ? `the folder of ${file}` : file;
   // DuckDB makes its write-ahead log beside the file. Behind a file, `/.` is an error for root, too.
   await withDiskErrors({ path: file, subject }, access(`${dirname(realOrGivenPath(file))}/.`, constants.W_OK));
+  // DuckDB would make that file itself: of its newest version, with the write-ahead log beside the link.
+  if (!isThere && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
+    throw configError(`${file} is a link to a file that is not there: mount its disk, or give the path of that file.`);
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
