@@ -1,4 +1,6 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { UserError } from '../../../src/base/errors.ts';
+import { RunFolder } from '../../../src/fs/run-folder.ts';
 import { type Json, savedStates } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
@@ -42,6 +44,19 @@ describe('a read that fails', () => {
     }
     const later = await fixture.read(catalog, undefined, { start_date: '2026-01-18' });
     expect([later.code, later.statuses('events').at(-1)]).toEqual([0, 'COMPLETE']);
+  });
+
+  it('fails when the files of its days cannot be removed, though all streams are complete', async () => {
+    fixture = await SourceFixture.start();
+    const catalog = await fixture.catalog({}, ['events']);
+    const remove = vi.spyOn(RunFolder.prototype, 'remove').mockImplementationOnce(async function (this: RunFolder) {
+      remove.mockRestore();
+      await this.remove();
+      throw new UserError('system', 'the spool folder cannot be written.');
+    });
+    const output = await fixture.read(catalog);
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+    expect([output.code, output.errors()]).toMatchObject([1, [{ failure_type: 'system_error' }]]);
   });
 
   it('never fails for today: the next sync reads it', async () => {

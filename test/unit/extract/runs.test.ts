@@ -1,8 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
 import { Extraction } from '../../../src/extract/extraction.ts';
+import { RunFolder } from '../../../src/fs/run-folder.ts';
 import { Fixture, planFor, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 import { expectMode } from '../../support/modes.ts';
 import { type FaultRule, refusal } from '../../support/service/faults.ts';
@@ -121,6 +122,13 @@ describe('a run', () => {
 });
 
 describe('the folder of a run', () => {
+  it('that cannot be removed fails the run', async () => {
+    await start();
+    const remove = vi.spyOn(RunFolder.prototype, 'remove').mockRejectedValueOnce(new Error('rows stay'));
+    await expect(fixture.run(SETTINGS)).rejects.toThrow('rows stay');
+    remove.mockRestore();
+  });
+
   it('is private, and gone with the run', async () => {
     await start();
     const batches = fixture.batches(SETTINGS);
