@@ -116,6 +116,7 @@ describe('a saved state', () => {
     const finished = await fixture.read(events, savedStates(states.at(-1) ?? {}, 'events'));
     expect(finished.logs('state.fresh_start')).toEqual([]);
     expect(finished.states('events')[0].from_date).toBe('2026-01-19');
+    expect(finished.states('events').at(-1)).not.toHaveProperty('sync_id');
     const until = { end_date: '2026-01-16' };
     const short = (await fixture.read(await fixture.catalog(modes, ['events']), undefined, until)).states('events');
     const ended = await fixture.read(events, savedStates(short.at(-1) ?? {}, 'events'), until);
