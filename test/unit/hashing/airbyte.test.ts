@@ -49,4 +49,11 @@ describe('the Airbyte source', () => {
     ]);
     expect(changed.text).not.toContain('marked@example.com');
   });
+
+  it('warns once of a misspelt name and of a shortened first run, for all streams', async () => {
+    fixture.sim.setScenario({ days: { history_days: 3 } });
+    const catalog = await fixture.catalog();
+    const output = await fixture.read(catalog, undefined, { columns_drop: ['fox'], start_date: '2026-01-15' });
+    expect([output.logs('columns.unseen').length, output.logs('plan.shortened').length]).toEqual([1, 1]);
+  });
 });
