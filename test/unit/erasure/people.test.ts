@@ -166,6 +166,7 @@ describe('people in a place', () => {
       peopleWithOtherIds: new Set(),
       rowCountById: new Map([['a', 4]]),
     });
+    expect((await look(query)).keyCheckByUnifiedId.get(hash('u3'))).toBe(hashKey.keyCheck);
     const unifiedIdsById = new Map([['x', ['u2']]]);
     expect(await look({ ids: ['x'], unifiedIdsById, hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
     expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
