@@ -113,6 +113,10 @@ describe('a saved state', () => {
     expect(readProblems(output, events)).toEqual([]);
     expect(output.states('events')[0].from_date).toBe('2026-01-15');
     expect(output.logs('state.fresh_start')).toEqual([expect.stringMatching(/full refresh that was not finished/)]);
+    // A destination that appends has kept what the refresh sent.
+    const appending = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
+    const appended = await fixture.read(appending, savedStates(states[2], 'events'), { to_date_inclusive: 'true' });
+    expect([appended.code, appended.logs('state.fresh_start')]).toEqual([0, []]);
     const finished = await fixture.read(events, savedStates(states.at(-1) ?? {}, 'events'));
     expect(finished.logs('state.fresh_start')).toEqual([]);
     expect(finished.states('events')[0].from_date).toBe('2026-01-19');
