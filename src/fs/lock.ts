@@ -10,7 +10,7 @@ import { livenessOf, type StoredIdentity, THIS_PROCESS } from './process-identit
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
 // namespace we can see whether the owner lives. Elsewhere it counts as dead if it did not touch the file for a minute.
-// The system sets the times of files, so the system's clock measures their age. The given clock paces everything else.
+// The system's clock sets the time of that file, and measures its age. The given clock paces everything else.
 
 const HEARTBEAT_MS = 10_000;
 const DEAD_AFTER_MS = 60_000;

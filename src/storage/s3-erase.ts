@@ -37,7 +37,7 @@ export async function eraseVersions(access: BucketAccess, prefix: string, should
   };
   const pages = await allPages(access, listPage);
   const isErased = ({ Key = '', IsLatest, LastModified }: ObjectVersion) =>
-    !IsLatest || shouldErase(storedObject(access, Key, LastModified));
+    IsLatest === false || shouldErase(storedObject(access, Key, LastModified));
   const versions = pages.flatMap(({ Versions = [] }) => Versions.filter(isErased));
   // Every delete marker goes, also if its date would keep an object: it has the date of the removal.
   const deleteMarkers = pages.flatMap(({ DeleteMarkers = [] }) => DeleteMarkers);

@@ -33,8 +33,8 @@ export const compactFile = (options: PlaceOptions) =>
 
 /**
  * Copies a file, and works on the file and its copy, which is removed unless `work` moves it. The file is opened for
- * writing, which alone can empty its write-ahead log. Then it is open for reading, which keeps writers away. A lock
- * beside it keeps other rewrites from replacing it. Throws UserError.
+ * writing, which alone can empty its write-ahead log. Then it is open for reading, which keeps writers away and lets
+ * others read. A lock beside it keeps other rewrites from replacing it. Throws UserError.
  */
 export async function withCopy<T>(
   options: PlaceOptions,

@@ -70,7 +70,7 @@ async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound
     options.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const bytesAfter = statSync(options.address).size;
-    const unreached = [`${error.message} The rows are removed; bytes of them stay in ${options.address}: purge again.`];
+    const unreached = [`The rows are removed, and bytes of them stay in ${options.address}: purge again. ${error.message}`];
     return { ...removal, bytesAfter, unreached };
   }
 }

@@ -94,7 +94,7 @@ export const RECORD_TABLES: readonly AnyRecordTable[] = [DAYS_TABLE, COLUMNS_TAB
 
 export async function createRecordTable(engine: Engine, { name, comment, columns }: AnyRecordTable): Promise<void> {
   const columnsSql = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
-  await engine.run(`CREATE TABLE ${name} (${columnsSql})`);
+  await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(comment)}`);
 }
 
@@ -118,7 +118,7 @@ export async function addRecords<T>(engine: Engine, table: RecordTable<T>, recor
 export async function replaceRecords<T>(engine: Engine, table: RecordTable<T>, records: readonly T[]): Promise<void> {
   const { name } = table;
   const newRecords = recordsSql(table, records);
-  // In SQL the name of a table is also its row, as a struct.
+  // In SQL the name of a table is also its row, as a struct. Of two structs members that are NULL count as equal.
   await engine.run(`DELETE FROM ${name} WHERE ${name} NOT IN (${newRecords})`);
   await engine.run(
     `INSERT INTO ${name} SELECT unnest(record) FROM (${newRecords}) WHERE record NOT IN (SELECT ${name} FROM ${name})`,
