@@ -137,10 +137,10 @@ function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: C
   if (search.places.length === 0) return undefined;
   const { suppressed: isSuppressedOnly, newList: beginsNewList, maxPeople, allowShared: allowsShared } = values;
   const suppressionList = SuppressionList.of(requireKeys(config, 'suppression_key'));
-  if (suppressionList === undefined) {
+  if (suppressionList === undefined || config.ledgerDir === undefined) {
     throw configError(
-      'An erasure with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
-        '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
+      'An erasure with places needs a suppression list, so that people stay away, and a ledger, which proves that they ' +
+        'left: set erasure.ledger_dir (DFINERY_LEDGER_DIR).',
     );
   }
   return { ...search, suppressionList, isSuppressedOnly, beginsNewList, maxPeople, allowsShared };

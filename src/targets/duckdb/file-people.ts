@@ -70,7 +70,9 @@ async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound
     options.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const bytesAfter = statSync(options.address).size;
-    const unreached = [`The rows are removed, and bytes of them stay in ${options.address}: purge again. ${error.message}`];
+    const unreached = [
+      `The rows are removed, and bytes of them stay in ${options.address}: purge again. ${error.message}`,
+    ];
     return { ...removal, bytesAfter, unreached };
   }
 }

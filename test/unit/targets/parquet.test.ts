@@ -436,6 +436,22 @@ describe('a Parquet folder', () => {
     expect(found.warnings).toEqual([expect.stringContaining('under another key')]);
   });
 
+  it('knows which columns the files hash that a killed first run left', async () => {
+    const key = new HashKey(new Secret('k'.repeat(32)));
+    const days = [D1, D2].map((day) => place.of(day, [{ id: day, member: key.hashOf('m1') }]));
+    const commitInfo = place.facts(D1, { columns: ['member'], key_check: key.keyCheck });
+    const sink = await place.open();
+    await stoppedAfter('rename', fileOf(D1), () => sink.commit(days, commitInfo));
+    await sink.close();
+    expect((await place.state())?.events.exportState).toMatchObject({ from_date: D1, start_date: D1 });
+    const people = await place.people();
+    const found = await people.find({ ids: ['m1'], byColumn: 'member', hashKey: key });
+    expect([found.rowCount, found.warnings]).toEqual([1, []]);
+    await expect(people.find({ ids: ['m1'], byColumn: 'member', hashKey: undefined })).rejects.toMatchObject({
+      exitCode: 2,
+    });
+  });
+
   it('counts no day as removed whose last rows a killed purge took', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b' }])]]);
     await stoppedAfter('unlink', fileOf(D1), () => place.purge(['m1']));

@@ -82,7 +82,7 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  *   receipt of a day with a new file     as before: the file brings the new one, which `readFolder` adopts
  *   receipt of any other day             as after: a day that loses its file would else count as pruned by a user
  *   filters and hashed columns           as after: people are found by what new files hash
- *   the rest of the cursor               as before: the next run loads the days again whose files are missing
+ *   the rest of the cursor               as before, at first at its start: the next run loads the days without files
  *   table of profiles with a new file    as before: as a receipt, its file brings it
  *   all else                             as after: columns are there before a file has them
  */
@@ -91,14 +91,16 @@ function interimState(before: PlaceState, { state: after, fileChanges }: PlaceCh
   const otherReceipts = [...after.events.receipts.values()].filter(
     ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),
   );
-  const { receipts, exportState } = before.events;
-  const { filters, hashed } = after.events.exportState ?? {};
+  const { exportState } = after.events;
+  const { filters, hashed } = exportState ?? {};
+  const startState = exportState && { ...exportState, from_date: exportState.start_date ?? exportState.from_date };
+  const cursor = before.events.exportState ?? startState;
   return {
     ...after,
     events: {
       ...after.events,
-      receipts: receiptsOf([...receipts.values(), ...otherReceipts]),
-      exportState: exportState && { ...exportState, ...(filters && { filters }), ...(hashed && { hashed }) },
+      receipts: receiptsOf([...before.events.receipts.values(), ...otherReceipts]),
+      exportState: cursor && { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) },
     },
     user_profiles: newPaths.has(PROFILES_FILE) ? before.user_profiles : after.user_profiles,
   };
