@@ -6,7 +6,8 @@ import type { Context } from './context.ts';
 
 /** What is told of an error that ended a command. */
 export interface Failure {
-  readonly thrown: unknown;
+  /** What a function of the library throws for it. */
+  readonly error: unknown;
   readonly exitCode: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. Without secrets. */
   readonly sentence: string;
@@ -23,15 +24,15 @@ export function failureOf(thrown: unknown, { signal, redactor }: Context): Failu
   if (error instanceof Stopped || signal.aborted) {
     const reason: unknown = signal.reason ?? error;
     const sentence = redactor.mask(`${messageOf(reason)}. Run the same command again.`);
-    return { thrown, exitCode: exitCodeOfStop(reason), sentence, level: 'warn', event: 'run.stopped' };
+    return { error: reason, exitCode: exitCodeOfStop(reason), sentence, level: 'warn', event: 'run.stopped' };
   }
   if (error instanceof UserError) {
     const { kind, where, exitCode, message, detail } = error;
-    const common = { thrown, exitCode, sentence: redactor.mask(messageIn(error)), fields: { kind, ...where } };
+    const common = { error, exitCode, sentence: redactor.mask(messageIn(error)), fields: { kind, ...where } };
     return { ...common, level: 'error', event: 'run.failed', ...(detail !== message && { detail }) };
   }
   const sentence = redactor.mask(`a defect of dfinery-elt, please report it: ${defectText(error)}`);
-  return { thrown, exitCode: EXIT.failed, sentence, level: 'error', event: 'run.defect' };
+  return { error, exitCode: EXIT.failed, sentence, level: 'error', event: 'run.defect' };
 }
 
 export function logFailure({ level, event, sentence, fields, detail }: Failure, logger: Logger): void {

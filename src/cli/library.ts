@@ -100,7 +100,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
   const { place, config, context } = inputsOf('sync', options, TARGETS, SYNC_FORMS);
   const input = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
   const { summary, failure } = await runSync(input, context);
-  if (failure !== undefined) throw failure.thrown;
+  if (failure !== undefined) throw failure.error;
   return summary;
 }
 

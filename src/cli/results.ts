@@ -10,7 +10,9 @@ export const EMPTY_SUMMARY = {
   rows_new: 0,
   /** Days that were read and are stored. */
   days: 0,
-  /** Those of them of which rows were added, replaced, re-typed or removed. */
+  /** How many of these came as they are stored, and were not written again. */
+  days_unchanged: 0,
+  /** Days of which rows were added, replaced, re-typed or removed: perhaps also some that were not read. */
   days_changed: [] as readonly string[],
   exports: 0,
   /** Bytes of CSV received. */

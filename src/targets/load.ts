@@ -22,7 +22,7 @@ interface StoredResult {
   suppressedRows: number;
   /** Number of profiles that were stored; undefined if none were. */
   profileCount: number | undefined;
-  /** The stored cursor; undefined if this load has stored none. */
+  /** The stored cursor; undefined before the first commit. */
   cursor: Day | undefined;
 }
 
@@ -78,7 +78,7 @@ export class Load {
       profilesError = error;
     }
     await this.#loadDays(extraction, sink).catch((error) => {
-      // A full disk has ended both alike.
+      // The failure of the days is thrown; a full disk has ended both alike.
       if (profilesError && profilesError.message !== messageOf(error))
         logger.error('profiles.failed', profilesError.message);
       throw error;

@@ -56,7 +56,7 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
     const service = { base_url: simulator.url, service_id, export_token };
     const config = readConfiguration({ ...service, start_date, on_gap: 'warn', user_profiles: true }, context);
     const { summary, failure } = await runSync({ place, config, daySelection: {} }, context);
-    if (failure !== undefined) throw failure.thrown;
+    if (failure !== undefined) throw failure.error;
     return summary;
   } finally {
     await simulator.close();

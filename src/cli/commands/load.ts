@@ -34,7 +34,7 @@ export const command = defineCommand({
     const sink = await target.open(loadOptions(place, config, context));
     const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, file, day, planConfig, context), context);
     const { summary, failure } = await withRunRecord(sink, load, context);
-    if (failure !== undefined) throw failure.thrown;
+    if (failure !== undefined) throw failure.error;
     const { rows, days_changed, next_from_date: cursor } = summary;
     const line = `${formatCount(rows, 'row')} of ${day} ${rows === 1 ? 'is' : 'are'} in ${address}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
     const result = { v: 1, target: target.name, place: address, file, day, rows, cursor, days_changed };

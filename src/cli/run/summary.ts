@@ -18,6 +18,7 @@ export function summaryOf(
     rows: total.rowsWritten,
     rows_new: Math.max(0, total.rowsGained),
     days: total.daysWritten.length + total.daysUnchanged.length,
+    days_unchanged: total.daysUnchanged.length,
     days_changed: total.daysChanged,
     exports: answeredExports,
     bytes: receivedBytes,
@@ -36,7 +37,7 @@ export function summaryOf(
   };
 }
 
-export function describeSummary(summary: Summary, place: Place): string {
+export function describeSummary(summary: Summary, place: Pick<Place, 'target' | 'address'>): string {
   const placeText = isStdout(place) ? 'the stream' : place.address;
   const daysText = summary.days === 0 ? nothingStoredText(summary, placeText) : storedText(summary, placeText);
   return summary.profiles === null ? daysText : `${daysText} ${formatCount(summary.profiles, 'user profile')} stored.`;
@@ -50,16 +51,17 @@ function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summar
 }
 
 function storedText(summary: Summary, placeText: string): string {
-  const { rows, rows_new: newRows, days, days_changed: changedDays, next_from_date: cursor } = summary;
+  const { rows, rows_new: newRows, days, days_unchanged: unchangedDays, next_from_date: cursor } = summary;
+  const writtenDays = days - unchangedDays;
   const cost = `(${formatBytes(summary.bytes)}, ${formatCount(summary.exports, 'export')})`;
   const duration = formatDuration(summary.seconds * 1_000);
   const lead =
-    changedDays.length === 0
+    writtenDays === 0
       ? `Nothing changed in ${formatCount(days, 'day')} of ${placeText} ${cost}, read in ${duration}`
-      : `${formatCount(rows, 'row')} in ${formatCount(changedDays.length, 'day')} ${cost} committed to ${placeText} in ${duration}`;
+      : `${formatCount(rows, 'row')} in ${formatCount(writtenDays, 'day')} ${cost} committed to ${placeText} in ${duration}`;
   const countText = (n: number, noun: string, suffix = '') => n > 0 && `${formatCount(n, noun)}${suffix}`;
   const extras = [
-    changedDays.length > 0 && countText(days - changedDays.length, 'day', ' unchanged'),
+    writtenDays > 0 && countText(unchangedDays, 'day', ' unchanged'),
     newRows < rows && `${withSeparators(newRows)} of them new, ${withSeparators(rows - newRows)} replaced`,
     countText(summary.columns_added.length, 'new column'),
     countText(summary.columns_widened.length, 'column', ' of another type'),

@@ -14,9 +14,9 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const context = contextOf(SYSTEM, () => {}, 'info');
-  expect(await withRunRecord(sink, goodRun, context)).toMatchObject({ failure: { thrown: full } });
+  expect(await withRunRecord(sink, goodRun, context)).toMatchObject({ failure: { error: full } });
   const error = configError('The token is wrong.');
-  expect(await withRunRecord(sink, () => Promise.reject(error), context)).toMatchObject({ failure: { thrown: error } });
+  expect(await withRunRecord(sink, () => Promise.reject(error), context)).toMatchObject({ failure: { error } });
 });
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
