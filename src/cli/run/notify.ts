@@ -1,12 +1,12 @@
 import { type Day, dayAt, formatDays } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
-import { formatCount, formatDuration, MAX_IN_LINE } from '../../base/quantities.ts';
+import { formatCount, MAX_IN_LINE } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/text.ts';
 import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
-import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
+import { withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import type { Context } from '../context.ts';
 import type { Summary } from '../results.ts';
@@ -88,7 +88,6 @@ async function post(
     return answer.status >= 200 && answer.status < 300 ? undefined : `${url.host} answered ${answer.status}`;
   } catch (error) {
     if (signal.aborted) return `the run was stopped before ${url.host} answered`;
-    if (error instanceof TimeLimitReached) return `${url.host} did not answer within ${formatDuration(timeoutMs)}`;
     return networkProblem(error, url.host).clause;
   } finally {
     await transport.close();

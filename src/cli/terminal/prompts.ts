@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
+import { nextTurn } from '../../base/clock.ts';
 import { configError } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 
@@ -20,7 +20,7 @@ export function terminalPrompts(
 ): Prompts {
   const ask = async (question: string, isHidden = false): Promise<string> => {
     // What was logged before the question is written first.
-    await setImmediate();
+    await nextTurn();
     if (isHidden) output.write(question);
     const echo = isHidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : output;
     const lines = createInterface({ input, output: echo, terminal: true });
