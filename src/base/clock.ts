@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time as everything here sees it: injected, so that tests never sleep for real. Milliseconds since 1970, UTC. */
+/** Time, injected, so that tests need not sleep; only the progress has its own timer. Milliseconds since 1970, UTC. */
 export interface Clock {
   now(): number;
   /** Resolves after `ms`, at most 24 days; rejects with the signal's reason when it aborts first. */

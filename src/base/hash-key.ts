@@ -42,7 +42,7 @@ export class HashKey {
     return hash;
   }
 
-  /** The pads of HMAC in hex, under the names that `hmacInSql` gives them with this prefix. Each gives away the key. */
+  /** The pads of HMAC in hex, under the names of `hmacInSql` (engine/people) with this prefix. Each tells the key. */
   hmacPads(prefix = ''): Readonly<Record<string, string>> {
     const padded = (pad: number) => Buffer.from(this.#block.map((byte) => byte ^ pad)).toString('hex');
     return { [`${prefix}inner_pad`]: padded(INNER_PAD), [`${prefix}outer_pad`]: padded(OUTER_PAD) };

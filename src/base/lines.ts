@@ -3,7 +3,7 @@ import { configError } from './errors.ts';
 
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/** Yields with each chunk the lines that it completes, without line ends; valid until the next are requested. */
+/** Yields with each chunk the lines that it completes, without their LF (a CR stays); valid until the next come. */
 export async function* readLines(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer[]> {
   const partialLine: Buffer[] = [];
   let partialBytes = 0;

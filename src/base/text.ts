@@ -18,6 +18,6 @@ export const printable = (text: string): string =>
 
 export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-/** A clause as a sentence. The name of a host or a path at its start stays as it is. */
+/** A clause as a sentence. A first word of lower-case letters alone gets a capital, also the name of a host. */
 export const sentenceOf = (clause: string): string =>
   `${/^[a-z]+ /.test(clause) ? capitalized(clause) : clause}${/[.?]$/.test(clause) ? '' : '.'}`;

@@ -91,6 +91,8 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
   // It may be an id or a secret, so that no log may show it.
   const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
+  // With a wrong word count the line is not split at all, and a wrong name makes other words seem wrong or surplus.
+  // Of a surplus word nothing can be shown: any other problem tells more.
   const problems = [wordCountProblem, ...nameProblems, ...valueProblems, surplusProblem];
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;

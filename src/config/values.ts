@@ -6,7 +6,8 @@ import type { ConfigSchema } from './environment.ts';
 
 /**
  * The values that a schema found valid, by key in camel case. `lookback_days` with `"default": 3` gives
- * `lookbackDays: number`. `base_url` without a default may be missing: `baseUrl: string | undefined`.
+ * `lookbackDays: number`. `base_url` without a default may be missing: `baseUrl: string | undefined`. A secret,
+ * `export_token`, gives `exportToken: Secret | undefined`. `columns_drop` with `"default": []` gives a list of strings.
  */
 export type ValuesOf<S extends ConfigSchema> = {
   readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof DeclaredTypes

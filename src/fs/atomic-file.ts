@@ -65,7 +65,7 @@ async function withTemporary<T>(
   }
 }
 
-/** Replaces a file by a finished one, which is renamed; its bytes and name are synced to disk when this returns. */
+/** Replaces a file by a finished one, which it consumes: it is renamed. Its bytes and name are then synced to disk. */
 export async function replaceFileFrom(path: string, finishedPath: string): Promise<void> {
   await syncFile(finishedPath);
   await rename(finishedPath, path);
@@ -73,8 +73,8 @@ export async function replaceFileFrom(path: string, finishedPath: string): Promi
 }
 
 /**
- * Creates a file from a finished one, as `replaceFileFrom`; false if a file of that name exists. `mayRename`: works
- * without hard links too; two processes that look at the same moment then both succeed. Throws the system's error.
+ * Creates a file from a finished one, as `replaceFileFrom`; false, and nothing consumed, if the name is taken.
+ * `mayRename`: works without hard links; two processes that look at once then both succeed. Throws the system's error.
  */
 export async function createFileFrom(path: string, finishedPath: string, { mayRename = false } = {}): Promise<boolean> {
   await syncFile(finishedPath);

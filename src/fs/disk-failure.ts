@@ -35,7 +35,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
  */
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
-/** What the message of a disk error says beside the error. */
+/** The words of a message: `The disk of SUBJECT is full (ENOSPC): make room or REMEDY; CONSEQUENCE.` */
 export interface DiskErrorContext {
   /** Absent if the system does not name it. */
   readonly path?: string;

@@ -46,8 +46,8 @@ export function giveToFolderOwner(path: string, folder = dirname(path)): void {
 }
 
 /**
- * True for a file or folder of this user, or of root as in a container's volume, without a bit of `refusedBits` in its
- * mode. Root trusts every owner. A file system without modes proves nothing: a new file in `probeFolder` tells.
+ * May write a probe into `probeFolder`, and removes it: a file system without modes proves nothing. True for a file or
+ * folder of this user, or of root as in a container's volume, whose mode lacks `refusedBits`. Root trusts every owner.
  */
 export function isProtected(
   { uid, mode }: { readonly uid: number; readonly mode: number },

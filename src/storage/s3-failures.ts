@@ -68,14 +68,20 @@ function requestError(thrown: unknown, address: string): UserError {
   const details = { cause: thrown, detail: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
   const config = (message: string) => configError(message, details);
   const transient = (message: string) => transientError(message, details);
+
+  // The place: the disk here, and the bucket.
   if (isDiskFull(thrown))
     return transient('No space is left in spool_dir: make room, or set spool_dir to another disk.');
   if (name === 'NoSuchBucket') return config(`${address}: there is no such bucket.`);
+
+  // The network between.
   const network = networkProblem(thrown, `the endpoint of ${address}`);
   if (network.needsUser) return config(sentenceOf(network.clause));
   if (network.code === 'proxy') {
     return transient(`${address} was not reached, because ${network.clause}: try again later.`);
   }
+
+  // The answer of the store, or of the SDK before it asks; then what may pass, of the network too.
   const refusal = `${address} refused a request (${answer})`;
   const region = OTHER_REGION_NAMES.has(name) ? regionOf(thrown) : undefined;
   if (region !== undefined) {

@@ -21,7 +21,7 @@ interface FirstCell {
 export interface ColumnScan extends KeptColumn {
   /** With STRING others may be missing: then nothing depends on them. A declared string column has STRING alone. */
   readonly forms: CellForms;
-  /** The declared type, else that of the forms; undefined while every cell is absent. */
+  /** Undefined while every cell is absent; else the declared type; without one that of the cells. */
   readonly type: ColumnType | undefined;
   /** Number of cells that are not empty (the text `null` counts). */
   readonly filledCells: number;
@@ -127,7 +127,7 @@ export class ColumnScanner {
       if (column === undefined) return [];
       const forms = column.declaredType === 'string' && filledCells > 0 ? STRING : tally.forms;
       const typeOfCells = narrowestType(forms, this.#zone);
-      const type = typeOfCells && (column.declaredType ?? typeOfCells);
+      const type = typeOfCells === undefined ? undefined : (column.declaredType ?? typeOfCells);
       return [{ ...column, forms, type, filledCells, earliestTime, latestTime, firstCells }];
     });
   }

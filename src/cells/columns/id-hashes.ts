@@ -4,7 +4,7 @@ const START_IDS = 1 << 16;
 
 /**
  * The hashes of an export's ids, in the order of arrival. They are sorted at the end. That takes less time than a
- * hash table. Two different ids may have the same hash; an id never has two.
+ * hash table. Two different ids with the same hash count as one: then the order of rows is kept, which costs only time.
  */
 export class IdHashes {
   #hashes = new Float64Array(START_IDS);

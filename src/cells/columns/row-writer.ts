@@ -21,7 +21,7 @@ export class RowWriter {
   readonly #commasBefore: Int32Array;
   #width = 0;
   readonly #hasEdits: boolean;
-  /** The bytes of the rows that came last. */
+  /** The bytes of the rows that came last. `take` empties the range of them before each new input. */
   #input: Buffer = Buffer.alloc(0);
   /** [rangeStart, rangeEnd) of the input are unchanged rows that are not copied yet. */
   #rangeStart = 0;

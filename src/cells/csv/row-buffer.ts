@@ -72,7 +72,7 @@ export class RowBuffer extends ByteBuffer {
     this.start = 0;
   }
 
-  /** Adds bytes, and keeps room for the sentinel. */
+  /** Adds bytes, for which it makes room itself, and for the sentinel behind them, which the caller writes. */
   override append(bytes: Uint8Array): void {
     this.reserve(bytes.length + MARGIN);
     super.append(bytes);

@@ -56,7 +56,7 @@ export class RowReader {
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
-  /** So many bytes of the body must come before rows are read. */
+  /** So many bytes of the body must come before rows are read: a gathered batch, or twice a long row that goes on. */
   #neededBytes = 0;
   /** The error of the first blank line, which is thrown if a row follows. */
   #blankLineError: MalformedCsv | undefined;

@@ -13,8 +13,8 @@ interface JsonSchema {
  * What a type means in every engine. A cell is its text as UTF-8 bytes, without quotes. SQL is DuckDB's. `expr` is
  * repeated, so that it should be a column name. A cell is read in one of four ways, the cheapest first:
  *
- *     `CAST`, by `read_csv` itself   all cells fit, and `CAST` reads their forms
- *     `uncheckedSql`                 all cells fit
+ *     `CAST`, by `read_csv` itself   all cells fit, and `CAST` reads their forms: `castForms`, by default all
+ *     `uncheckedSql`                 all cells fit; by default `CAST`
  *     `valueSql`                     some cells may not fit: these are rescued
  *     `writeJson`                    for a record, without DuckDB
  */

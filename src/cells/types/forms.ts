@@ -1,5 +1,5 @@
 // A form is how the text of a cell is written: as an integer, as a date, as a list of strings. A type names the forms
-// that fit it (`ColumnCodec.forms`), so the forms of its cells decide the type of a column.
+// that fit it (`ColumnCodec.forms`), so the forms of cells decide the type of a column. DATETIME_BEYOND only marks one.
 //
 // Every place stores the bits with its columns: a new one is added at the end, none is renumbered. Bits 2 and 11 are
 // free; bits 13 to 15 are `listOf` bits 3 to 5.

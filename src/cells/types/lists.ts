@@ -109,7 +109,7 @@ const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNICODE_ESC
 const listPattern = (element: string) =>
   `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
-/** SQL of a list of numbers, made one by one; NULL unless every element but `null` gives a value. */
+/** SQL of a list of numbers, made one by one; NULL if an element but `null` has no value: `1.2.3` in `[1, 1.2.3]`. */
 function numberListSql(expr: string, item: ScalarCodec): string {
   const texts = `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
   const values = `list_transform(${texts}, lambda e: ${item.valueSql('e')})`;

@@ -15,7 +15,7 @@ export const isInYearRangeSql = (time: string): string =>
 /** SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP, as `Zone.toUtc`. */
 export const toInstantSql = (wall: string, { name }: Zone): string => `timezone(${literal(name)}, ${wall})`;
 
-/** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ. */
+/** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ: DuckDB's `timezone` goes by the type of its argument. */
 export const toWallTimeSql = (instant: string, { name }: Zone): string => `timezone(${literal(name)}, ${instant})`;
 
 /** True for a zone of the runtime; false for an offset such as +09:00, which later versions of Node take. */

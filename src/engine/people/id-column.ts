@@ -104,6 +104,7 @@ export class IdColumn {
 
   /**
    * Makes a temporary table (query_id, cell) of what cells may hold for these ids. Returns its name.
+   * `queryId` is null for an id of the suppression list, which nobody asked for.
    *
    * | rows of the column              | what their cells hold for an id                   |
    * | ------------------------------- | ------------------------------------------------- |

@@ -36,7 +36,8 @@ export interface CellSql {
 
 /**
  * SQL of the cells of a column, which have these forms. The reader names it `expr`. `needsText`: other SQL needs its
- * texts. The first row counts that is true. An example has the type of the column, and cells of `c0`.
+ * texts. `hasAbsentNull` is decided in `table/column-plan.ts`. If it is false, any cell `null` is a text.
+ * The first row counts that is true. An example has the type of the column, and cells of `c0`.
  *
  *     the cells              example          readerType  valueSql                                    misfitSql
  *     have no value          long: null       VARCHAR

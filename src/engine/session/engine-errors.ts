@@ -4,13 +4,13 @@ import { COMMITTED_IS_KEPT, diskError, isDiskFull } from '../../fs/disk-failure.
 // What DuckDB's errors mean. They have a class and a text: `IO Error: No space left on device`. A text may quote cells,
 // which hold any words: the class comes first.
 
-/** How errors of files and memory begin. */
+/** How errors of files and memory begin: `IO Error: Could not set lock on file "x.duckdb": …`. */
 const FILE_ERROR =
   /^((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/;
 /** True for an error of files or memory, which quotes no cell. That of a commit quotes a key that is there already. */
 const isFileError = (text: string): boolean => FILE_ERROR.test(text) && !/duplicate key/i.test(text);
 
-/** Errors of statements that do not fit the tables, which quote no cell. */
+/** Errors of statements that do not fit the tables, which quote no cell: `Catalog Error: Table with name x …`. */
 const STATEMENT_ERROR = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
 
 interface Failure {
@@ -105,6 +105,7 @@ const FAILURES = {
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   fileRefused: {
+    // `IO Error: Cannot open file "/lake/x.duckdb": Permission denied`, and whatever else no failure above has.
     beginnings: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
     toUserError: (place, sentence) => configError(`${place} cannot be opened or written: ${sentence}.`),
   },

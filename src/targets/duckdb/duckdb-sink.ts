@@ -45,7 +45,7 @@ async function checkCanWrite(file: string): Promise<void> {
   const isThere = existsSync(file);
   if (isThere) await withDiskErrors({ path: file }, access(file, constants.W_OK));
   const subject = isThere ? `the folder of ${file}` : file;
-  // DuckDB makes its write-ahead log beside the file. Behind a file, `/.` is an error for root, too.
+  // DuckDB makes its write-ahead log beside the file. With `/.` a parent that is a file is refused even to root.
   await withDiskErrors({ path: file, subject }, access(`${dirname(realOrGivenPath(file))}/.`, constants.W_OK));
   // DuckDB would make that file itself: of its newest version, with the write-ahead log beside the link.
   if (!isThere && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())

@@ -24,7 +24,8 @@ import {
   replaceRecords,
 } from './record-tables.ts';
 
-// What a file holds beside its rows: whether it was loaded, its state, and the tables of other programs.
+// What a file holds beside its rows: whether it was loaded, its state, and the tables of other programs. The records of
+// events are tables that a user can query. Those of profiles are one JSON text: a snapshot has a single receipt.
 
 const FORMAT_VERSION = 3;
 const STATE_TABLE = '_dfinery_state';

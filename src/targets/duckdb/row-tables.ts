@@ -104,6 +104,7 @@ export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<St
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const daySql = dayOfRowSql(table, days);
   const storedRowsByDay = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), daySql);
+  // The commit gives the receipts of these days a new `changed_at`: their stored values have another type now.
   const hasWidenedSql = anyOfSql(columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`));
   const widenedRowsByDay = await countRowsByDay(engine, `${table.name} WHERE ${hasWidenedSql}`, daySql);
   return {
