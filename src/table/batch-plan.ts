@@ -86,8 +86,8 @@ async function findUnchanged(
 }
 
 /**
- * The number of rows that a day has if the place holds all of its download. Of a day that shares rows with its
- * neighbours the last commit left so many, if it suppressed as many.
+ * The number of rows that a day has if the place holds all of its download. A day that may share rows with its
+ * neighbours has what the last commit left, if as many were suppressed. Any other has all but those suppressed now.
  */
 function expectedRows(receipt: Receipt, storedReceipt: StoredReceipt | undefined): number {
   const isComparable = mayShareRows(receipt) && storedReceipt?.suppressed === receipt.suppressed;

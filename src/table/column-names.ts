@@ -33,7 +33,7 @@ export function columnsToAdd(
   { pinnedTypes, columnNameOf = (source) => source }: ColumnSettings,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));
-  // The other name means the event name, which every place has, or a column that only a header can add.
+  // `event_name` means `df_event_name`, which every place has, or a custom column that only a header can add.
   const pinnedNames = [...(pinnedTypes?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
   const pinnedOnlyColumns = headerColumns(pinnedNames).filter(({ key }) => !dayColumns.has(key));
   const addedColumns = [...dayColumns.values(), ...pinnedOnlyColumns].filter(({ key }) => !storedKeys.has(key));

@@ -93,7 +93,13 @@ export function finishBatch(
   return { tableAfter, commit };
 }
 
-/** The table after a batch whose rows are stored. `changedAt`: by `nextChangedAt`. */
+/**
+ * The table after a batch whose rows are stored. Days whose rows change get `changedAt` (by `nextChangedAt`). Receipts:
+ *
+ *   of a day written    that of the download
+ *   of an unchanged one that of the download if the day is over now, or its span has changed; else the stored one
+ *   of any other        the stored one
+ */
 export function tableAfterBatch(
   { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
   { rowsByDay, widenedDays }: Omit<StoredBatch, 'rescuedCells'>,
@@ -108,7 +114,6 @@ export function tableAfterBatch(
     const isChanged = rows_stored !== receipt.rows_stored || widenedDays.has(receipt.day);
     const changed_at = isChanged ? changedAt : receipt.changed_at;
     const newReceipt = receiptsOfUnchanged.get(receipt.day);
-    // The receipt of rows that are there is renewed if the day is over now, or if its span has changed.
     const isRenewed =
       newReceipt !== undefined && (newReceipt.is_over !== receipt.is_over || newReceipt.to_date !== receipt.to_date);
     return { ...(isRenewed ? newReceipt : receipt), rows_stored, changed_at };
@@ -116,7 +121,6 @@ export function tableAfterBatch(
   const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
-  // Of a day that was written, the new receipt counts.
   const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
   return {
     timezone,

@@ -76,13 +76,14 @@ export interface Sink {
    */
   readonly state: PlaceState | undefined;
   /**
-   * Keeps other writers out, or fails if one commits first. Reads the state anew, and replaces the days of a batch:
-   * rows, receipts, columns and cursor. It leaves out days whose stored receipt was requested later. Days whose rows
-   * are there already are not written, unless the run writes every day. A day that may share rows with its neighbours
-   * comes alone. A download of profiles replaces all rows. `table`: absent for events.
+   * Reads the state anew, and stores a batch. It keeps other writers out, or fails if one commits first. A day that may
+   * share rows with its neighbours comes alone. `table`: absent for events.
    *
-   * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder
-   * that holds for each day. There a row that two days share may be missing until the same command is run again.
+   *   replaces        rows and receipts of the days, columns and cursor; of profiles all rows
+   *   leaves out      days whose stored receipt was requested later
+   *   does not write  days whose rows are there already, unless the run writes every day
+   *   at a crash      A commit that has returned stays. Any other leaves all as it was, as at a failure. A Parquet
+   *                   folder does so for each day, and may lack a row of two days until the same command is run again.
    */
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table?: Table): Promise<CommitResult>;
   /** Records a run that ends, also one that failed. */

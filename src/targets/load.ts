@@ -143,7 +143,10 @@ export class Load {
         this.#stored.suppressedRows += receipt.suppressed;
       });
     } catch (error) {
-      if (sink.isAllOrNothing) [this.#stored.total, this.#stored.suppressedRows] = [NOTHING_STORED, 0];
+      if (sink.isAllOrNothing) {
+        this.#stored.total = NOTHING_STORED;
+        this.#stored.suppressedRows = 0;
+      }
       throw error;
     } finally {
       logRescued(this.#deps.logger, this.#stored.total.rescuedCells);

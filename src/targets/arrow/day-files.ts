@@ -68,7 +68,7 @@ export async function* writeDayFiles(
   }
 }
 
-/** Writes the rows of a day but for those that the day before has, too. */
+/** Writes the rows of a day. A row that the day before has, too, was sent under that; a place has it under this day. */
 async function writeDayFile(
   { download, columns }: PlannedDay,
   zone: Zone | undefined,

@@ -39,8 +39,8 @@ const END_BYTES = 8;
  * that stands still keeps no run from stopping: it rejects as soon as the signal aborts.
  */
 export class IpcStream {
-  /** A whole stream without a record batch. */
-  readonly #emptyStream: Uint8Array;
+  readonly #schemaMessage: Uint8Array;
+  readonly #endMessage: Uint8Array;
   readonly #output: Writable;
   readonly #signal: AbortSignal;
   #hasBegun = false;
@@ -49,7 +49,9 @@ export class IpcStream {
     const writer = new RecordBatchStreamWriter();
     writer.reset(undefined, schema);
     writer.finish();
-    this.#emptyStream = writer.toUint8Array(true);
+    const emptyStream = writer.toUint8Array(true);
+    this.#schemaMessage = emptyStream.subarray(0, -END_BYTES);
+    this.#endMessage = emptyStream.subarray(-END_BYTES);
     this.#output = output;
     this.#signal = signal;
     // An error that nothing handles ends the process. Each also reaches the call that wrote.
@@ -59,7 +61,7 @@ export class IpcStream {
   async write(messages: Uint8Array): Promise<void> {
     this.#signal.throwIfAborted();
     // The schema is written together with the first message.
-    if (!this.#hasBegun) this.#output.write(this.#emptyStream.subarray(0, -END_BYTES));
+    if (!this.#hasBegun) this.#output.write(this.#schemaMessage);
     this.#hasBegun = true;
     const accepted = new Promise<void>((resolve, reject) => {
       this.#output.write(messages, (error) => (error ? reject(error) : resolve()));
@@ -68,7 +70,7 @@ export class IpcStream {
   }
 
   end(): Promise<void> {
-    return this.write(this.#emptyStream.subarray(-END_BYTES));
+    return this.write(this.#endMessage);
   }
 }
 
