@@ -74,9 +74,9 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
 
 /** What a place is opened for, and the options of that. */
 export type Opening =
-  /** `read` changes nothing. `change` changes a place that was loaded, or tries whether it could. */
+  /** `read` changes nothing. `change` removes rows of a place that was loaded, or tries whether it could. */
   | { readonly purpose: 'read' | 'change'; readonly options: PlaceOptions }
-  /** Makes a place that is missing. */
+  /** Adds and replaces rows, and removes expired files. Makes a missing place, and refuses one of another program. */
   | { readonly purpose: 'load'; readonly options: LoadOptions };
 
 /** A place, and what all work on it uses. */

@@ -110,6 +110,7 @@ export function readPlace<T>(
       options.signal.throwIfAborted();
       if (isUsable && format.mayMixVersions?.(place, version) !== true) return result;
       const newerVersion = await format.readNewer(place, version);
+      // A failure counts only if nobody has committed meanwhile.
       if (newerVersion === undefined) return result;
       version = newerVersion;
     }

@@ -51,7 +51,7 @@ export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: 
   return { fileChanges, ...finishBatch(plan, storedBatch, changedAt) };
 }
 
-/** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
+/** The changes that store a day. A row that two days share belongs to the later: first it leaves the earlier one. */
 async function changesOfDay(context: BatchContext, download: CheckedDay): Promise<FileChange[]> {
   const { receipt } = download;
   const { name: table } = context.plan.table;
@@ -70,7 +70,7 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
-  // A killed run may leave a file of profiles before it stores their table. So the file has the table as it is after it.
+  // A kill may leave a file of profiles without their table in the state: the file tells it, so it is computed before.
   const rowsToStore = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
   const profilesState = table.isSnapshot ? tableAfterBatch(plan, rowsToStore, changedAt) : undefined;
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);

@@ -60,8 +60,13 @@ export async function commitToTables(
 }
 
 /**
- * What a change of a place changes in events, whose log also has what belongs to the whole place. A purge and the first
- * profiles change it in any case.
+ * What a change of a place changes in events; undefined if their log needs no entry. Beside changed files these need
+ * one, the last three only once a first day has made the table:
+ *
+ *   a purge               a load that began before it finds the entry taken, and fails
+ *   the first profiles    a purge that began before them, and knows of none, fails likewise
+ *   missing files         the entry takes them out of the log
+ *   another state         the log of events also has what belongs to the whole place
  */
 async function changeOfEvents(
   place: OpenPlace,
@@ -76,7 +81,6 @@ async function changeOfEvents(
   const eventsChange = { kind, state: stateAfter, fileChanges };
   if (kind === 'purge' || fileChanges.length > 0) return eventsChange;
   const { snapshot, missingPaths, state: stateBefore } = versionBefore.tables.events;
-  // The first day makes the table.
   if (stateBefore === undefined) return undefined;
   const areFirstProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
   const needsEntry = areFirstProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, stateAfter).length > 0;

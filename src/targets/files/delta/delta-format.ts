@@ -7,9 +7,9 @@
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
 //   the log       `protocol/`
 //
-// A purge may commit while others work. Each purge creates an entry of events, and so does the first load of profiles.
-// So a load that began before a purge finds the next entry taken, and fails. A file that is younger than the purge may
-// still be committed: it stays. A reader that misses an entry or a file reads the log again.
+// A purge may commit while others work. Each purge creates an entry of events, and so does the first load of profiles
+// (`changeOfEvents`). So a load that began before a purge finds the next entry taken, and fails. A file that is younger
+// than the purge may still be committed: it stays. A reader that misses an entry or a file reads the log again.
 
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';

@@ -37,7 +37,7 @@ export const emptyTable = (table: TableName): DeltaTable => ({
 
 const tableAddress = ({ storage }: OpenPlace, { table }: Snapshot): string => `${storage.address}/${table}`;
 
-/** Reads the latest version, and looks for its files; gives `tableBefore` itself if all is as before. */
+/** Reads the log and looks for its files until both agree; gives `tableBefore` itself if all is as before. */
 export async function readTable(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
   const table = await readNewEntries(place, tableBefore);
   if (table.state === undefined) return table;

@@ -46,7 +46,7 @@ const FORMAT_VERSION = 1;
 
 export type FolderPlace = OpenPlace<DiskStorage>;
 
-/** A file of a folder, as it is on the disk. */
+/** A file of a table, as it is on the disk. `RecordedFile` is its record, `DamagedFolderFile` a file of no table. */
 export interface FolderFile extends TableFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
@@ -63,7 +63,7 @@ export function sizeAndTime(localPath: string): Pick<FolderFile, 'bytes' | 'modi
 
 /** A file as `_dfinery.json` records it. */
 export interface RecordedFile extends Omit<FolderFile, 'columns'> {
-  /** Those of its table; undefined if it has others, which must be read from the file. */
+  /** The columns of its table, if it has just these. Undefined if it has others: then only the file tells them. */
   readonly columns: FileColumns | undefined;
 }
 

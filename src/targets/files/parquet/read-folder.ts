@@ -79,7 +79,7 @@ async function compareFile(
 ): Promise<{ readonly file?: FolderFile; readonly metadata?: FileMetadata; readonly damaged?: DamagedFolderFile }> {
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
-  if (onDisk === undefined) return {};
+  if (onDisk === undefined) return {}; // missing
   const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
   // Of profiles it is that of their one receipt; undefined if the state has no table of them.
   const day = dayOfPath(path) ?? state.user_profiles?.receipts.keys().next().value;
@@ -89,7 +89,7 @@ async function compareFile(
   const hasSameHash = recordedFile?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
     const columns = recordedFile.columns ?? (await readFileColumns(engine, localPath));
-    return { file: { ...recordedFile, ...onDisk, columns } };
+    return { file: { ...recordedFile, ...onDisk, columns } }; // unchanged
   }
   const metadata = await readMetadata(engine, localPath, path);
   if (metadata !== undefined) {
@@ -100,11 +100,11 @@ async function compareFile(
       (recordedFile !== undefined && writtenAt > recordedFile.writtenAt);
     if (hasSameHash || (isLater && hasKnownColumns(metadata, state))) {
       const file = { table, day: receipt.day, path, ...onDisk, sha256, writtenAt, columns };
-      return { file, metadata };
+      return { file, metadata }; // adopted
     }
   }
-  if (day === undefined) return {};
-  return { damaged: { table, day, path, recordedFile, tableState: state[table] } };
+  if (day === undefined) return {}; // of another program
+  return { damaged: { table, day, path, recordedFile, tableState: state[table] } }; // damaged
 }
 
 /** The paths of the files of all days that have a folder, whether or not the file is there. */

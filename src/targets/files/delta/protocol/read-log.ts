@@ -10,8 +10,8 @@ import { Snapshot } from './snapshot.ts';
 const READ_CONCURRENCY = 16;
 
 /**
- * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `snapshotBefore`, else on from `snapshotBefore`.
- * Gives `snapshotBefore` itself if nothing is new. Throws UserError for a log that is damaged.
+ * Reads the latest snapshot of a table: on from `snapshotBefore`, or from the latest checkpoint that is newer. Gives
+ * `snapshotBefore` itself if nothing is new. Throws UserError for a log that is damaged.
  */
 export const readSnapshot = (place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> =>
   // How a listed file fails that a purge has removed depends on the storage: so each failure is tried again. Then the
@@ -31,7 +31,7 @@ async function readSnapshotOnce(place: OpenPlace, snapshotBefore: Snapshot): Pro
       ? snapshotBefore
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
   const nextVersion = startSnapshot.logVersion + 1;
-  // The number of a stray file may be absurd. Beside a hole, a missing version is among as many as there are files.
+  // A stray file may have an absurd number. If the last of n files is not of the next n versions, one is missing.
   const count = Math.min(lastFile.logVersion - startSnapshot.logVersion, logFiles.length);
   const versions = Array.from({ length: count }, (_, i) => nextVersion + i);
   const entries = await mapConcurrently(versions, READ_CONCURRENCY, async (logVersion) => {
