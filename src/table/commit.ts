@@ -94,11 +94,11 @@ export function finishBatch(
 }
 
 /**
- * The table after a batch whose rows are stored. Days whose rows change get `changedAt` (by `nextChangedAt`). Receipts:
+ * The table after a batch whose rows are stored. Days whose rows change get `changedAt` (by `nextChangedAt`). A day has
  *
- *   of a day written    that of the download
- *   of an unchanged one that of the download if the day is over now, or its span has changed; else the stored one
- *   of any other        the stored one
+ *   if written    the receipt of the download
+ *   if unchanged  that of the download if the day is over now, or if its span has changed; else the stored one
+ *   else          the stored receipt
  */
 export function tableAfterBatch(
   { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
