@@ -132,13 +132,15 @@ export async function findListedPeople(
 async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSettings) {
   const { ids, byColumn, searchesProfiles } = query;
   const peopleInPlaces: PeopleInPlace[] = [];
+  let placesWithColumn = 0;
   const placesWithoutColumn: string[] = [];
   const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
   for (const place of isSearched ? places : []) {
     runtime.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
     const people = await (await place.target.people(place)).find(query);
     peopleInPlaces.push(people);
-    if (columnsNamed(people.state.events, byColumn).length === 0) placesWithoutColumn.push(place.name);
+    if (columnsNamed(people.state.events, byColumn).length > 0) placesWithColumn++;
+    else if (byColumn !== undefined) placesWithoutColumn.push(place.name);
   }
   // The table has the column also if `columns_drop` keeps its values out.
   const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
@@ -148,11 +150,11 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
     similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
-      ...(placesWithoutColumn.length < peopleInPlaces.length ? [`the column ${byColumn}`] : []),
+      ...(placesWithColumn > 0 ? [`the column ${byColumn}`] : []),
     ],
     warnings: [
       ...peopleInPlaces.flatMap(({ warnings }) => warnings),
-      ...(byColumn === undefined ? [] : placesWithoutColumn).map(
+      ...placesWithoutColumn.map(
         (name) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
       ),
     ],

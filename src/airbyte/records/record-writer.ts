@@ -95,7 +95,7 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
         rowIds.read(reader.row);
         positions[rowIndex] = rowIds.position;
         const id = rowIds.logId?.latin1;
-        const chosenRow = rowOfEvent.get(id ?? '');
+        const chosenRow = id === undefined ? undefined : rowOfEvent.get(id);
         if (id === undefined) flags[rowIndex] = 1;
         else if (chosenRow === undefined || rowIds.position < positions[chosenRow]) rowOfEvent.set(id, rowIndex);
       }

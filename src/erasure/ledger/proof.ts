@@ -66,7 +66,8 @@ function unpurgedPlaces({ runs, purges }: IdHistory) {
   const lastRunByPlace = new Map(runsWithPlaces.flatMap((run) => run.places.map((place) => [place, run] as const)));
   return [...lastRunByPlace].flatMap(([place, run]) => {
     const since = run.at;
-    if (purges.some((purge) => purge.place === place && (purge.removedAt ?? since) >= since)) return [];
+    if (purges.some((purge) => purge.place === place && (purge.removedAt === null || purge.removedAt >= since)))
+      return [];
     return { place, since, left_out: run !== runsWithPlaces.at(-1) };
   });
 }

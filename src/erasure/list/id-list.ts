@@ -179,13 +179,14 @@ const MAX_ZONE_AHEAD_MS = 14 * HOUR_MS;
 
 /**
  * The instant (ms since 1970) of a datetime; `invalid` for another text. Without a zone it is the earliest instant
- * that it may mean anywhere. So a request before a confirmation is never taken for a later one.
+ * that it may mean anywhere. So a request before a confirmation is never taken for a later one. It is cut to ms.
  */
 function requestInstant(value: unknown): number | undefined | 'invalid' {
   if (value === undefined || value === null || value === '') return undefined;
   const [, day, time = '00:00', seconds = ':00', offset] = REQUEST_TIME.exec(String(value).trim()) ?? [];
+  if (day === undefined || !isDay(day)) return 'invalid';
   const zone = (offset ?? 'Z').replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
   const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${zone}`);
-  if (day === undefined || !isDay(day) || Number.isNaN(at)) return 'invalid';
+  if (Number.isNaN(at)) return 'invalid';
   return offset === undefined ? at - MAX_ZONE_AHEAD_MS : at;
 }

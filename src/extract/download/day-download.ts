@@ -18,7 +18,7 @@ import { type RunPlan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 
-/** What became of one day of a plan. `gone`: the service no longer exports it. */
+/** What became of a day. `downloaded` and `unproven` have a `checkedDay`. `gone`: the service no longer exports it. */
 export type DayResult = DownloadedDay | UnprovenDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
 
 interface DownloadedDay {
@@ -138,8 +138,7 @@ export class DayDownloader {
     const day = this.#day;
     const second = await this.#export();
     if (second.kind !== 'empty') return this.#resultOf(second);
-    // All rows of the day may have been removed since, those of erased people.
-    const rows = this.#deps.receipts.get(day)?.rows_stored === 0 ? 0 : this.#storedRows.rowsBefore;
+    const { rowsToKeep: rows } = this.#storedRows;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (second.code !== first.code) return fail(`${day}: ${first.clause}, and then ${second.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), kind: 'unproven', noDownload: first };
@@ -181,18 +180,20 @@ export class DayDownloader {
   }
 
   /**
-   * The rows that the day had before, and the least with which a download replaces them without a second one. None if
-   * they were removed, or stored under other filters: such counts do not compare.
+   * The rows of the day before, the least with which one download replaces them, and those that no empty answer
+   * replaces. None if they were pruned, or stored under other filters: such counts do not compare.
    */
-  get #storedRows(): { readonly rowsBefore: number; readonly leastRows: number } {
+  get #storedRows() {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
     if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters))
-      return { rowsBefore: 0, leastRows: 0 };
-    if (receipt.to_date === this.#toDate) return { rowsBefore: receipt.rows, leastRows: receipt.rows };
+      return { rowsBefore: 0, leastRows: 0, rowsToKeep: 0 };
+    const { rows, rows_stored: rowsInPlace = 0 } = receipt;
+    // All rows of the day may have been removed since, those of erased people.
+    const rowsToKeep = receipt.rows_stored === 0 ? 0 : rows;
+    if (receipt.to_date === this.#toDate) return { rowsBefore: rows, leastRows: rows, rowsToKeep };
     // A request with another `to_date` may have counted rows of the next day. The place says whether the day has any.
-    const { rows_stored: rowsBefore = 0 } = receipt;
-    return { rowsBefore, leastRows: Math.min(rowsBefore, 1) };
+    return { rowsBefore: rowsInPlace, leastRows: Math.min(rowsInPlace, 1), rowsToKeep: rowsInPlace };
   }
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {
