@@ -1,10 +1,13 @@
-// This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
-// `download/` exports days until the answer to each is final. This file delivers them in batches.
-// `day-results.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
-// service with what its answers have shown. `extract-deps.ts` says what goes in, `checked-day.ts` what comes out;
-// `export-settings.ts` says what is requested. `spool.ts` has the files on disk. `profile-snapshot.ts` loads user
-// profiles. `calendar.ts` says which days are over and still exported, `plausibility.ts` which have too few rows.
-// `day-from-file.ts` checks a day that comes from a file. `discover-columns.ts` finds the types of columns.
+// This folder: from a state to checked days, and to the next state. In the order of reading:
+//
+//   extract-deps.ts, checked-day.ts        what goes in; what comes out
+//   export-settings.ts, which-days.ts      what is requested; which days are read
+//   calendar.ts, plausibility.ts           which days are over and still exported; which have too few rows
+//   download/, spool.ts                    exports days until the answer to each is final; their files on disk
+//   observed-service.ts, extraction.ts     the service, with what its answers have shown; delivers days in batches
+//   day-results.ts, export-state.ts        what the days come to; the cursor after them
+//   profile-snapshot.ts, day-from-file.ts  user profiles; a day that comes from a file
+//   discover-columns.ts                    the types of columns
 
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
 import { DayResults } from './day-results.ts';
@@ -31,14 +34,15 @@ export class Extraction {
 
   /**
    * Yields batches of checked days, which are committed together, in the order of days. To request the next batch means
-   * that the last one is committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
-   * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
+   * that the last one is committed: its files are removed then. A day that cannot be loaded does not stop the others;
+   * at the end its UserError is thrown. A failure that ends the run is thrown behind the days before it.
    */
   async *batches(limits: BatchLimits = BATCH_LIMITS) {
     logNotes(this.#plan, this.#deps.logger);
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
     try {
       for await (const checkedDays of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
+        // `results` may know later days by now. Of those `commitInfo` takes only which are gone, and that stays so.
         yield { checkedDays, commitInfo: this.results.commitInfo() };
         for (const { files } of checkedDays) await removeFiles(files);
       }

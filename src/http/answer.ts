@@ -5,7 +5,7 @@ import { type ByteStream, decompress } from './body.ts';
 import { BodyMismatch, ConnectionClosed } from './failures.ts';
 import type { WaitLimit } from './time-limit.ts';
 
-/** Turns of the event loop until Node has reported what follows the declared bytes of a body. */
+/** Turns of the event loop until Node has reported what follows the declared bytes of a body. Trials took no more. */
 const TURNS_TO_END = 3;
 
 /** An answer: its head has come, its body is read once. */

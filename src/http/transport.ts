@@ -29,7 +29,7 @@ export interface TransportOptions extends Pick<Runtime, 'clock' | 'env'> {
 const CONNECT_TIMEOUT_MS = 30_000;
 /** Bytes that are read ahead of a body's reader. With Node's own 16 KiB reading stops and starts at every chunk. */
 const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop in which Node may open another connection after one was closed. */
+/** Turns of the event loop in which Node may open another connection after one was closed: as many as trials took. */
 const TURNS_TO_CLOSE = 3;
 
 /**

@@ -57,8 +57,8 @@ export async function checkService(
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
       const firstNoData = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
+      // For the kinds below `oneEvent` may be the reason. It is not for a web page, although that is a `retry`.
       if (firstNoData === undefined || firstNoData.code === HTML_PAGE_CODE) return firstNoData;
-      // For these alone the event that does not exist may be the reason.
       if (!['empty', 'invalid', 'retry', 'retry_or_split'].includes(firstNoData.kind)) return firstNoData;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.

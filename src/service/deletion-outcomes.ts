@@ -122,7 +122,7 @@ const CODE = /^\d{5}$/;
 
 /**
  * Reads the envelope of an answer. A code of another form counts only beside a `status` of the service: a gateway under
- * a wrong address has codes, too.
+ * a wrong address has codes, too. A number is a code as well, but full success is proved by the documented text alone.
  */
 export function deletionTraits(
   httpStatus: number,

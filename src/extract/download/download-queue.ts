@@ -89,7 +89,7 @@ export class DownloadQueue {
   async #resultBeforeOthers(day: Day): Promise<DayResult> {
     const dayResult = await this.#resultOf(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
-    // Of the days on which others depend the newer ones come first.
+    // `#sendFirst` asks for newer days first: the first that is gone is the newest that is.
     if (dayResult.kind === 'gone') this.#newestGoneDay ??= day;
     return dayResult;
   }

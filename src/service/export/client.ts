@@ -1,6 +1,6 @@
-// This folder: the exports of events and of profiles. `client.ts` sends one request, which `quota.ts` holds back by
-// `quota-rules.ts`. `content.ts` looks at the start of an answer, and `outcomes.ts` says what the answer means.
-// `export-header.ts` reads the first line alone, and `profiles.ts` downloads profiles.
+// This folder: the exports of events and of profiles. `export-service.ts` comes first: it has the words of the others.
+// `quota.ts` holds requests back by `quota-rules.ts`. `content.ts` looks at the start of an answer, and `outcomes.ts`
+// says what it means. `export-header.ts` reads the first line alone, and `profiles.ts` downloads profiles.
 //
 //   file              handles               and gives
 //   client.ts         one request           an ExportAnswer: a body that may be CSV, or NoData
@@ -126,6 +126,7 @@ export class ExportClient implements ExportService {
     const { exportToken, baseUrl } = this.#options;
     const traits: ExportTraits = {
       status,
+      // `isFinished` holds also for a body that goes on behind these bytes: no more of it is read.
       content: contentOf(startBytes, { isFinished: true }) ?? 'maybe_csv',
       reason: reasonIn(startBytes.toString(), exportToken.reveal()),
       host: this.#transport.host,
