@@ -1,6 +1,8 @@
-// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list/` checks the list,
-// `listed-people.ts` finds its people, `purge.ts` empties the places, `requests.ts` asks the service. `ledger/` keeps
-// what happened, and imports from `list/`. Of this folder it imports `key-file.ts` alone.
+// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it: `erasure-plan.ts` plans it, and
+// `erasure-report.ts` says what it did. `list/` checks the list. `listed-people.ts` finds its people in the places, and
+// `profiles-of-ids.ts` at the service. `purge.ts` empties the places, and `suppression-list.ts` keeps the people out.
+// `requests.ts` asks the service, as fast as `rate-limiter.ts` allows. `show-people.ts` shows people's rows.
+// `ledger/` keeps what happened. It imports from `list/`, and of this folder `key-file.ts` alone, which keeps keys.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';

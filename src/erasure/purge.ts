@@ -209,8 +209,8 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
 }
 
 /**
- * Every form of the people's unified ids: as the ways have them, and as rows of the places do. A hash needs no key if
- * its plain id is there, too.
+ * Every form of the people's unified ids, as the ways and the rows of places have them. Undefined: no key is needed.
+ * `u7` has undefined, and beside it so has its hash. In rows without `u7` its hash has the check value of its key.
  */
 function keyCheckByUnifiedId({ settings, listedPeople }: PurgePlan, places: readonly PlannedPlace[]) {
   // Last those of rows: a place knows under which key its form is a hash.

@@ -175,7 +175,7 @@ class Sender {
     return answer;
   }
 
-  /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
+  /** Counts the last answer for an id. Ends the run if every other id would get the same answer. */
   #settle(answer: RequestAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;

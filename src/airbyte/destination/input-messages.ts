@@ -59,7 +59,7 @@ function stateIn({ state }: JsonObject, text: string, lineNumber: number): Input
 
 /**
  * The index of the brace that ends the object `state` of a message, the last one if there are two. To parse and print
- * it would change large numbers.
+ * it would change large numbers. A `^` stands before it: `{"type":"STATE","state":{"data":{"a":1}^}}`.
  */
 function endOfState(message: string): number | undefined {
   let end: number | undefined;

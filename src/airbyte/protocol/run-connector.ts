@@ -26,7 +26,7 @@ export async function runConnector(connector: Connector, system: ConnectorSystem
   const redactor = new Redactor();
   try {
     await withinClosingTime(runVerb(connector, system, redactor), signal, clock);
-    // A verb may return all the same, and then nobody knows what it left out.
+    // After an abort a verb may return all the same, and then nobody knows what it left out.
     signal.throwIfAborted();
     await writer.drain();
     return EXIT.done;

@@ -24,7 +24,9 @@ export interface RecordColumn {
 
 /**
  * How the cells of a column are written under the configured JSON schema of its property: as text if that names no
- * type. `zone`: that of datetimes that name none.
+ * type. `zone`: the configured one. `cellZone`: that of the column's instants, UTC if none is configured; undefined for
+ * other columns. The cell `9999-12-31T23:00:00-05:00` is of the year 10000 in UTC. A scan without `zone` lets it fit,
+ * so every cell is looked at again, in `cellZone`.
  */
 export function recordColumn(
   propertyName: string,
@@ -33,7 +35,6 @@ export function recordColumn(
   zone: Zone | undefined,
 ): RecordColumn {
   const { codec, zone: cellZone } = codecOfSchema(schema, zone);
-  // Without a zone the scan did not see the year that an instant has in UTC.
   const allCellsFit = fits(codec, forms) && (cellZone === undefined || zone !== undefined);
   return {
     propertyName,

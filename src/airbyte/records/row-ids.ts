@@ -6,15 +6,15 @@ import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
 
-/** The ids of one row. One object serves all rows of a file. */
+/** The ids of one row; in brackets those of a second row `log-1:007`. One object serves all rows of a file. */
 export class RowIds {
-  /** The id of the row: the cell of the id column, or without one `hash:` and a digest. */
+  /** The id of the row (`log-1:007`): the cell of the id column, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();
-  /** Counts, from 1, the rows of the day with this id. */
+  /** Counts, from 1, the rows of the day with this id (2). */
   occurrence = 1;
-  /** The id of the row's event; undefined for a row without one. */
+  /** The id of the row's event (`log-1`); undefined for a row without one. */
   logId: CellText | undefined;
-  /** Digits of the item position in the bytes of `id`, without leading zeros; an empty range if there is none. */
+  /** Digits of the item position in the bytes of `id` (`7`), without leading zeros; an empty range if there is none. */
   positionStart = 0;
   positionEnd = 0;
   readonly #idColumn: number;

@@ -23,7 +23,7 @@ export class Heartbeat {
     if (this.#cancel !== undefined) this.#onBeat(waitingUntil);
   };
 
-  /** Beats until `work` has settled. */
+  /** Beats until `work` has settled. A wait that began before is told at once, and one that lasts on is taken back. */
   async beatWhile<T>(work: Promise<T>): Promise<T> {
     if (this.#waitingUntil !== undefined) this.#onBeat(this.#waitingUntil);
     this.#schedule();

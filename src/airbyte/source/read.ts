@@ -135,6 +135,7 @@ async function deliverDay(result: DayResult, streams: readonly StreamProgress[],
     for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
     await removeFiles(checkedDay.files);
   }
+  // Asked again: the day may have ended a stream by a failure.
   for (const stream of streams) if (stream.needs(day)) await stream.completeAfter(day);
 }
 

@@ -61,6 +61,7 @@ export class IdHistory {
         this.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
         return;
       case 'purge':
+        // The run asks the service only after its purges. If it is killed between them, the request is still to come.
         if (run.requests && (line.again || standingAnswer(this)?.outcome !== 'done'))
           this.undecidedRequest ??= { sentAt: null };
         this.#beginPurge(line, lineNumber);
