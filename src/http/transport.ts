@@ -29,7 +29,7 @@ export interface TransportOptions extends Pick<Runtime, 'clock' | 'env'> {
 const CONNECT_TIMEOUT_MS = 30_000;
 /** Bytes that are read ahead of a body's reader. With Node's own 16 KiB reading stops and starts at every chunk. */
 const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop in which Node may open another connection after one was closed: as many as trials took. */
+/** Turns of the event loop in which Node may open another connection after one was closed. Trials took no more. */
 const TURNS_TO_CLOSE = 3;
 
 /**
@@ -95,7 +95,7 @@ export class Transport {
   async close(): Promise<void> {
     for (const request of this.#requests) request.destroy();
     this.#agent.destroy();
-    // When a connection closes, Node 24 opens another for a request that waited for it, although that was destroyed.
+    // When a connection closes, Node opens another for a request that waited for it, although that was destroyed.
     for (let turn = 0; turn < TURNS_TO_CLOSE; turn++) {
       await nextTurn();
       this.#agent.destroy();
