@@ -6,19 +6,19 @@ import validateErasure from '../../schemas/erasure-config.validator';
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import validateLocal from '../../schemas/local-config.validator';
 import { parseDuration } from '../base/quantities.ts';
+import type { FieldsOf } from './fields.ts';
 import { wrongValue } from './problems.ts';
-import type { ValuesOf } from './values.ts';
 
 export const LOCAL_PART = {
   schema: localSchema,
   validate: validateLocal,
-  configOf: ({ lockWait, retention, spoolDir, ...values }: ValuesOf<typeof localSchema>) => ({
-    ...values,
+  configOf: ({ lockWait, retention, spoolDir, ...fields }: FieldsOf<typeof localSchema>) => ({
+    ...fields,
     lockWaitMs: durationOf(lockWait),
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? tmpdir(),
   }),
-  *ruleProblems({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>) {
+  *ruleProblems({ target, place }: Pick<FieldsOf<typeof localSchema>, 'target' | 'place'>) {
     if ((target === undefined) === (place === undefined)) return;
     yield wrongValue(target === undefined ? 'target' : 'place', 'is missing: target and place go together');
   },
@@ -30,5 +30,5 @@ const durationOf = (text: string) => parseDuration(text) as number;
 export const ERASURE_PART = {
   schema: erasureSchema,
   validate: validateErasure,
-  configOf: ({ places = [], ...values }: ValuesOf<typeof erasureSchema>) => ({ ...values, places }),
+  configOf: ({ places = [], ...fields }: FieldsOf<typeof erasureSchema>) => ({ ...fields, places }),
 };

@@ -4,7 +4,7 @@
 //
 //   raw values   by key, as a user wrote them: `{ "lookback_days": "" }`
 //   values       without those that are left out, checked, with defaults: `{ lookback_days: 3 }`
-//   fields       by names in camel case, their types in `values.ts`; secrets are wrapped: `{ lookbackDays: 3 }`
+//   fields       by names in camel case, their types in `fields.ts`; secrets are wrapped: `{ lookbackDays: 3 }`
 //   config       what `configOf` of the part makes of the fields, checked by its `ruleProblems`, and frozen
 //
 // The parts are in `source.ts`, `destination.ts` and `local.ts`, with what their schemas cannot say. `problems.ts` says
@@ -17,16 +17,16 @@ import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { type ConfigKey, type ConfigSchema, configKeysOf, type KeySchema, readVariables } from './environment.ts';
+import type { ConfigWith, FieldsOf, RequiredKey } from './fields.ts';
 import { nearest } from './nearest.ts';
 import { isWrong, type Problem, problemsError, schemaProblems, wrongValue } from './problems.ts';
-import type { ConfigWith, RequiredKey, ValuesOf } from './values.ts';
 
 /** The keys of one schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
   readonly schema: S;
   readonly validate: Validator;
   /** Makes the configuration of fields whose values fit the schema. */
-  configOf(fields: ValuesOf<S>): C;
+  configOf(fields: FieldsOf<S>): C;
   /** A problem for each further rule that the configuration breaks. */
   ruleProblems?(config: NoInfer<C>): Iterable<Problem>;
 }

@@ -6,9 +6,9 @@ import { nfc } from '../base/text.ts';
 import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, REQUIRED_COLUMNS } from '../cells/csv/header.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import { isZoneName } from '../cells/types/zone.ts';
+import type { FieldsOf } from './fields.ts';
 import { parseForConnector } from './parse.ts';
 import { missingBeside, type Problem, wrongValue } from './problems.ts';
-import type { ValuesOf } from './values.ts';
 
 /** What is wrong with a name of a zone that is not known, as a clause. */
 export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
@@ -23,15 +23,15 @@ export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
 export type NameCondition = SourceConfig['eventsCondition'];
 export type SchemaMode = SourceConfig['schemaMode'];
 
-function configOf({ eventsConditionType, propertiesConditionType, ...values }: ValuesOf<typeof schema>) {
-  const columnTypes = Object.entries(values.columnTypes).map(([name, type]) => [nfc(name), type] as const);
+function configOf({ eventsConditionType, propertiesConditionType, ...fields }: FieldsOf<typeof schema>) {
+  const columnTypes = Object.entries(fields.columnTypes).map(([name, type]) => [nfc(name), type] as const);
   return {
-    ...values,
-    eventsCondition: eventsConditionType ?? defaultCondition(values.events),
-    propertiesCondition: propertiesConditionType ?? defaultCondition(values.properties),
+    ...fields,
+    eventsCondition: eventsConditionType ?? defaultCondition(fields.events),
+    propertiesCondition: propertiesConditionType ?? defaultCondition(fields.properties),
     columnTypes: new Map(columnTypes) as ReadonlyMap<string, ColumnType>,
-    columnsDrop: values.columnsDrop.map(nfc),
-    columnsHash: values.columnsHash.map(nfc),
+    columnsDrop: fields.columnsDrop.map(nfc),
+    columnsHash: fields.columnsHash.map(nfc),
   };
 }
 

@@ -7,7 +7,7 @@ import { parseJsonObject } from '../base/json.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
-import type { Suppression } from '../cells/columns/scanner.ts';
+import type { Suppression } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { type KeyCheckByUnifiedId, looksHashed, type SuppressedPeople } from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
-import type { ScanResult } from '../cells/columns/scanner.ts';
+import type { ScanResult } from '../cells/columns/export-scanner.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
 export interface Receipt {

@@ -3,7 +3,7 @@ import { configError, UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { compareUtf8, nfc } from '../base/text.ts';
 import { editHeader } from '../cells/columns/column-edits.ts';
-import type { ColumnScan } from '../cells/columns/column-scan.ts';
+import type { ColumnScan } from '../cells/columns/column-scanner.ts';
 import {
   type ColumnGroup,
   EVENT_NAME_ALTERNATIVE,

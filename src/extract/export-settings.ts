@@ -1,7 +1,7 @@
 import { HashKey } from '../base/hash-key.ts';
 import { sha256OfJson } from '../base/json.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
-import type { ScannerOptions, Suppression } from '../cells/columns/scanner.ts';
+import type { ScannerOptions, Suppression } from '../cells/columns/export-scanner.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { ExportFilters } from '../service/export/export-service.ts';
 

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import type { Runtime } from '../base/runtime.ts';
-import type { ScannerOptions, Suppression } from '../cells/columns/scanner.ts';
+import type { ScannerOptions, Suppression } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import { scannerOptionsOf } from './export-settings.ts';

@@ -4,7 +4,7 @@ import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatDuration } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { ScanResult } from '../cells/columns/scanner.ts';
+import type { ScanResult } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
 import { includesToDateOf, type RunPlan } from './which-days.ts';

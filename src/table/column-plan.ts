@@ -9,7 +9,7 @@
 
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
-import type { ColumnScan } from '../cells/columns/column-scan.ts';
+import type { ColumnScan } from '../cells/columns/column-scanner.ts';
 import { columnKey, type HeaderColumn } from '../cells/csv/header.ts';
 import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';

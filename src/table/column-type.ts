@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
-import type { ColumnScan } from '../cells/columns/column-scan.ts';
+import type { ColumnScan } from '../cells/columns/column-scanner.ts';
 import { settingOf } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, narrowestType, widenedType } from '../cells/types/column-types.ts';
 import { NULL_TEXT } from '../cells/types/forms.ts';

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import type { HashKey } from '../../src/base/hash-key.ts';
 import type { ColumnEdits } from '../../src/cells/columns/column-edits.ts';
-import type { Scanner, ScanResult } from '../../src/cells/columns/scanner.ts';
+import type { ExportScanner, ScanResult } from '../../src/cells/columns/export-scanner.ts';
 
 export const columnEdits = (
   drop: readonly string[],
@@ -15,7 +15,7 @@ export const columnEdits = (
 
 /** Feeds a body to a scanner, cut at these rising offsets; the written bytes are copied at once, as a file would. */
 export function scanIn(
-  scanner: Scanner,
+  scanner: ExportScanner,
   body: Uint8Array,
   cuts: readonly number[] = [],
 ): { result: ScanResult; written: Buffer } {

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../../base/json.ts';
-import type { ColumnScan } from '../../cells/columns/column-scan.ts';
+import type { ColumnScan } from '../../cells/columns/column-scanner.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { COLUMN_TYPES, type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { nfc } from '../../base/text.ts';
-import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
+import { ExportScanner, type ScanResult } from '../../cells/columns/export-scanner.ts';
 import { missingColumns, settingOf } from '../../cells/csv/header.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { codecOf, fits } from '../../cells/types/column-types.ts';
@@ -26,7 +26,7 @@ export const command = defineCommand({
     const config = requireKeys(readConfiguration(path, context), 'hash_key');
     const edits = editsOf(config);
     const pinnedTypes = readPinnedTypes(schema);
-    const scanner = new Scanner({ timezone: config.timezone, needsEventColumns: false, edits });
+    const scanner = new ExportScanner({ timezone: config.timezone, needsEventColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
     const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
     if (unseen.length > 0) {
@@ -62,7 +62,7 @@ export const command = defineCommand({
 });
 
 /** Scans a file as an export is scanned. Throws a configuration failure for one that is no whole CSV. */
-async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
+async function scanFile(file: string, scanner: ExportScanner, signal: AbortSignal) {
   let bytes = 0;
   try {
     for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20, signal })) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
+import { ExportScanner, type ScannerOptions, type ScanResult } from '../../cells/columns/export-scanner.ts';
 
 /** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. */
 export interface BodyOutput {
@@ -28,7 +28,7 @@ export async function checkBody<Output extends BodyOutput>(
   output: Output,
   { scannerOptions, signal }: { readonly scannerOptions: ScannerOptions; readonly signal: AbortSignal },
 ): Promise<CheckedBody<Output>> {
-  const scanner = new Scanner(scannerOptions);
+  const scanner = new ExportScanner(scannerOptions);
   const hash = createHash('sha256');
   let bytes = 0;
   try {

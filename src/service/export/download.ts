@@ -4,7 +4,7 @@ import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/text.ts';
-import type { ScannerOptions } from '../../cells/columns/scanner.ts';
+import type { ScannerOptions } from '../../cells/columns/export-scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type BodyOutput, type CheckedBody, checkBody } from './checked-body.ts';
 import {

@@ -1,4 +1,4 @@
-import type { ScannerOptions } from '../../cells/columns/scanner.ts';
+import type { ScannerOptions } from '../../cells/columns/export-scanner.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { BodyOutput } from './checked-body.ts';
 import { type DownloadOptions, type DownloadResult, downloadChecked } from './download.ts';

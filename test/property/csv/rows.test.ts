@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../../src/cells/csv/malformed.ts';
 import { HASH_KEY, hmac } from '../../support/privacy.ts';
 import fc, { shares } from '../../support/property.ts';
@@ -56,7 +56,7 @@ describe('the rows of a body', () => {
         ].map((cells) => cells.join(','));
         const body = Buffer.from(bom + lines.join(end) + (hasFinalNewline ? end : ''));
         const edits = columnEdits(drop, hash, KEY);
-        const scanner = new Scanner({ needsEventColumns: false, gatheredBytes: 1, edits });
+        const scanner = new ExportScanner({ needsEventColumns: false, gatheredBytes: 1, edits });
         const { result, written } = scanIn(scanner, body, cutsOf(where, body.length));
 
         const source: string[][] = parse(body, { bom: true, record_delimiter: end });
@@ -87,7 +87,7 @@ describe('the rows of a body', () => {
     const ids = [...values, ...values.slice(0, 1_000), 'x'.repeat(2_000_000)];
     const body = Buffer.from(['a,b', ...ids.map((id, n) => `"${id}",${n % 3}`), ''].join('\n'));
     const edits = columnEdits([], ['a', 'b'], KEY);
-    const { written } = scanIn(new Scanner({ needsEventColumns: false, edits }), body, [70_000, 200_000]);
+    const { written } = scanIn(new ExportScanner({ needsEventColumns: false, edits }), body, [70_000, 200_000]);
     const hashes = ['0', '1', '2'].map((text) => hmac(text));
     expect(written.toString().split('\n').slice(1, -1)).toEqual(ids.map((id, n) => `${hmac(id)},${hashes[n % 3]}`));
   });
@@ -101,7 +101,7 @@ describe('the rows of a body', () => {
     );
     const outcome = (body: Uint8Array, cuts: readonly number[], gatheredBytes: number) => {
       try {
-        const { result, written } = scanIn(new Scanner({ needsEventColumns: false, gatheredBytes }), body, cuts);
+        const { result, written } = scanIn(new ExportScanner({ needsEventColumns: false, gatheredBytes }), body, cuts);
         return { result, written: written.toString('hex') };
       } catch (error) {
         if (error instanceof MalformedCsv) return { reason: error.reason, where: error.where };
@@ -125,7 +125,7 @@ describe('the rows of a body', () => {
         const inner = junk.filter((c) => c !== 0x22);
         const body = Buffer.concat([Buffer.from('a,b\n"'), inner, Buffer.from('",x\n')]);
         const { written } = scanIn(
-          new Scanner({ needsEventColumns: false, gatheredBytes: 1 }),
+          new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 }),
           body,
           cutsOf(where, body.length),
         );

@@ -4,7 +4,7 @@ import { discoveredProperties } from '../../../src/airbyte/records/properties.ts
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { identifier, literal } from '../../../src/base/sql.ts';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
@@ -40,7 +40,7 @@ export class AgreementFixture extends Place {
 
   /** A day of one file with these bytes, cut into chunks at these offsets while it was scanned. */
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): CheckedDay {
-    const scanner = new Scanner({ timezone, needsEventColumns: false, gatheredBytes: 1 });
+    const scanner = new ExportScanner({ timezone, needsEventColumns: false, gatheredBytes: 1 });
     const { result, written } = scanIn(scanner, body, cuts);
     const file = { path: join(this.dir, `export-${++this.#exports}.csv`), bytes: body.length, sha256: '', ...result };
     writeFileSync(file.path, written);

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
@@ -119,7 +119,7 @@ export class Days {
   }
 
   #spool(csv: string): CheckedFile {
-    const scanner = new Scanner({ timezone: this.timezone, needsEventColumns: false });
+    const scanner = new ExportScanner({ timezone: this.timezone, needsEventColumns: false });
     const { result, written } = scanIn(scanner, Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#made}.csv`);
     writeFileSync(path, written);

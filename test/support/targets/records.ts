@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { StreamStats } from '../../../src/airbyte/records/record-encoder.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import type { StreamName, StreamSchemas } from '../../../src/airbyte/records/streams.ts';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedFile } from '../../../src/extract/checked-day.ts';
@@ -46,7 +46,7 @@ export class RecordFixture {
   #files = 0;
 
   spool(csv: string | Uint8Array, timezone?: string): CheckedFile {
-    const { result, written } = scanIn(new Scanner({ timezone, needsEventColumns: false }), Buffer.from(csv));
+    const { result, written } = scanIn(new ExportScanner({ timezone, needsEventColumns: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
     return { path, bytes: written.length, sha256: '', ...result };

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { columnEdits, readBack, scanIn } from '../../support/scan.ts';
 
 const keyOf = (text: string) => new HashKey(new Secret(text));
@@ -12,14 +12,14 @@ const KEY = keyOf(TEXT);
 
 function edited(drop: readonly string[], hash: readonly string[], csv: string) {
   const edits = columnEdits(drop, hash, KEY);
-  const { result, written } = scanIn(new Scanner({ needsEventColumns: false, edits }), Buffer.from(csv));
+  const { result, written } = scanIn(new ExportScanner({ needsEventColumns: false, edits }), Buffer.from(csv));
   return { result, rows: readBack(written) };
 }
 
 describe('dropped and hashed columns', () => {
   it('hide no person from the suppression list, wherever the id stands', () => {
     const edits = columnEdits(['gone'], ['df_unified_id'], KEY);
-    const scanner = new Scanner({
+    const scanner = new ExportScanner({
       needsEventColumns: false,
       edits,
       suppression: { has: (id) => id.toString() === 'u1' },
@@ -70,7 +70,7 @@ describe('dropped and hashed columns', () => {
   it('that are dropped are not counted for invalid UTF-8', () => {
     const edits = columnEdits(['gone'], [], undefined);
     const body = Buffer.from('gone,b\n#,#\n#,x\n', 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
-    const { result } = scanIn(new Scanner({ needsEventColumns: false, edits }), body);
+    const { result } = scanIn(new ExportScanner({ needsEventColumns: false, edits }), body);
     expect(result.invalidUtf8).toEqual({ cells: 1, first: { row: 2, column: 'b' } });
   });
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
@@ -33,7 +33,11 @@ describe('an export', () => {
     if (vector.error === undefined) {
       it(`with ${vector.name} is read and normalised, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
-          const { result, written } = scanIn(new Scanner({ needsEventColumns: false, gatheredBytes: 1 }), bytes, cut);
+          const { result, written } = scanIn(
+            new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 }),
+            bytes,
+            cut,
+          );
           expect(new TextDecoder('utf-8', { ignoreBOM: true }).decode(written)).toBe(vector.normalised);
           expect(readBack(written).slice(1)).toEqual(vector.rows);
           expect(result.columns.map(({ headerName }) => headerName)).toEqual(vector.header ?? readBack(written)[0]);
@@ -45,7 +49,7 @@ describe('an export', () => {
     } else {
       it(`with ${vector.name} is refused with row and byte, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
-          const scanner = new Scanner({ needsEventColumns: false, gatheredBytes: 1 });
+          const scanner = new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 });
           const { reason, where, kind } = malformedOf(() => scanIn(scanner, bytes, cut));
           expect({ reason, ...where }).toEqual(vector.error);
           expect(kind).toBe('transient');

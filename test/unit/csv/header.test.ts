@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
 import { MAX_COLUMNS } from '../../../src/cells/csv/row.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
@@ -9,7 +9,7 @@ import { scanIn } from '../../support/scan.ts';
 const MIB = 1024 * 1024;
 
 describe('a header with too many columns', () => {
-  const parse = (text: string) => scanIn(new Scanner({ needsEventColumns: false }), Buffer.from(text));
+  const parse = (text: string) => scanIn(new ExportScanner({ needsEventColumns: false }), Buffer.from(text));
   const header = (count: number, name = 'a') => Array.from({ length: count }, () => name).join(',');
 
   it('is refused with the limit in the message', () => {
@@ -34,7 +34,7 @@ describe('a header whose first name begins with a bracket', () => {
   it.each(['[promo]', '{x}', '<tag>'])('is read as CSV: %s', (name) => {
     const body = bytes(`${name},${REST}\nv,1,2026-01-01 00:00:00.000,a,a,e,2026-01-01 00:00:00.000,u\n`);
     expect(contentOf(body, { isFinished: false })).toBe('maybe_csv');
-    const scanner = new Scanner({ needsEventColumns: true });
+    const scanner = new ExportScanner({ needsEventColumns: true });
     for (const byte of body) scanner.push(Uint8Array.of(byte));
     expect(scanner.finish().scan.columns[0].headerName).toBe(name);
   });
@@ -49,7 +49,7 @@ describe('a header whose first name begins with a bracket', () => {
     ['<html>\n<body>,df_unified_id</body>', 'html'],
   ])('is not confused with %s', (text, content) => {
     expect(contentOf(bytes(text), { isFinished: true })).toBe(content);
-    const scanner = new Scanner({ needsEventColumns: true });
+    const scanner = new ExportScanner({ needsEventColumns: true });
     expect(() => {
       scanner.push(bytes(text));
       scanner.finish();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
 import { UnusableCsv } from '../../../src/cells/csv/malformed.ts';
 import { malformedOf } from '../../support/failure.ts';
@@ -14,7 +14,8 @@ const rows = (count: number, memo?: string) => Array.from({ length: count }, (_,
 const textOf = (lines: readonly (readonly string[])[], separator = ',', end = '\n') =>
   lines.map((line) => line.join(separator) + end).join('');
 
-const scan = (body: string | Uint8Array) => scanIn(new Scanner({ needsEventColumns: true }), Buffer.from(body)).result;
+const scan = (body: string | Uint8Array) =>
+  scanIn(new ExportScanner({ needsEventColumns: true }), Buffer.from(body)).result;
 /** `한글` in EUC-KR. */
 const EUC_KR = '\xc7\xd1\xb1\xdb';
 
@@ -63,7 +64,7 @@ describe('a body that is no documented CSV is refused for good', () => {
 });
 
 it('white space is refused once more than a mebibyte has come, although the body goes on', () => {
-  const scanner = new Scanner({ needsEventColumns: true });
+  const scanner = new ExportScanner({ needsEventColumns: true });
   const failure = malformedOf(() => {
     for (let i = 0; i < 17; i++) scanner.push(Buffer.alloc(64 * 1024, '\r\n'));
   });

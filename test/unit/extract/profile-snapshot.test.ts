@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/clock.ts';
 import type { UserError } from '../../../src/base/errors.ts';
-import type { Suppression } from '../../../src/cells/columns/scanner.ts';
+import type { Suppression } from '../../../src/cells/columns/export-scanner.ts';
 import { scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { Load } from '../../../src/targets/load.ts';

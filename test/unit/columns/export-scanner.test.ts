@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { LF } from '../../../src/base/ascii.ts';
-import { Scanner, type ScannerOptions, type ScanResult } from '../../../src/cells/columns/scanner.ts';
+import { ExportScanner, type ScannerOptions, type ScanResult } from '../../../src/cells/columns/export-scanner.ts';
 import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
 import { DATETIME_DASH, DATETIME_DOT, LONG, LONG_WIDE, NULL_TEXT, STRING } from '../../../src/cells/types/forms.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
-  scanIn(new Scanner({ needsEventColumns: false, ...options }), Buffer.from(csv));
+  scanIn(new ExportScanner({ needsEventColumns: false, ...options }), Buffer.from(csv));
 const columnOf = (result: ScanResult, name: string) => result.columns.find((column) => column.headerName === name);
 /** Seconds from 1970 of a local time. */
 const secondOf = (time: string) => Date.parse(`${time}Z`) / 1000;
@@ -132,7 +132,7 @@ describe('a scan', () => {
     const row = Buffer.alloc(64 * 1024 * 1024 + 1, 'x');
     row.set([LF], row.length - 1);
     for (const text of ['"', '']) {
-      const scanner = new Scanner({ needsEventColumns: false });
+      const scanner = new ExportScanner({ needsEventColumns: false });
       scanner.push(Buffer.from(`a\n${text}`));
       const error = malformedOf(() => scanner.push(row));
       expect(error).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
@@ -156,8 +156,8 @@ describe('a scan', () => {
     body[body.indexOf('plain', body.length >> 1)] = 0xff;
     const cuts = [];
     for (let at = 1, step = 1; at < body.length; at += step, step = (step * 7919) % 70_001) cuts.push(at);
-    const whole = scanIn(new Scanner({ needsEventColumns: false, gatheredBytes: 1 << 26 }), body);
-    const cut = scanIn(new Scanner({ needsEventColumns: false }), body, cuts);
+    const whole = scanIn(new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 << 26 }), body);
+    const cut = scanIn(new ExportScanner({ needsEventColumns: false }), body, cuts);
     expect(cut.written.equals(whole.written)).toBe(true);
     expect(cut.result).toEqual(whole.result);
     expect(whole.result).toMatchObject({ rows: 40_000, invalidUtf8: { cells: 1 } });
@@ -167,7 +167,7 @@ describe('a scan', () => {
 describe('cells that are not UTF-8', () => {
   const bad = (text: string, options: Partial<ScannerOptions> = {}) => {
     const body = Buffer.from(text, 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
-    return scanIn(new Scanner({ needsEventColumns: false, ...options }), body).result.invalidUtf8;
+    return scanIn(new ExportScanner({ needsEventColumns: false, ...options }), body).result.invalidUtf8;
   };
 
   it('count once each, and the first is located', () => {

@@ -1,22 +1,22 @@
-// The types of the values of a schema. They have no code: the validator of the schema checks the values.
+// The types of the fields that a schema gives a configuration. They have no code: the validator of the schema checks the values.
 
 import type { Secret } from '../base/secrets.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { ConfigSchema } from './environment.ts';
 
 /**
- * The values that a schema found valid, by key in camel case. `lookback_days` with `"default": 3` gives
+ * The fields of the values that a schema found valid, by key in camel case. `lookback_days` with `"default": 3` gives
  * `lookbackDays: number`. `base_url` without a default may be missing: `baseUrl: string | undefined`. A secret,
  * `export_token`, gives `exportToken: Secret | undefined`. `columns_drop` with `"default": []` gives a list of strings.
  */
-export type ValuesOf<S extends ConfigSchema> = {
+export type FieldsOf<S extends ConfigSchema> = {
   readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof DeclaredTypes
     ? DeclaredTypes[K]
-    : ValueOf<S['properties'][K]>;
+    : FieldOf<S['properties'][K]>;
 };
 
-/** The type of a value by the schema of its key. A test holds the schemas to it. */
-type ValueOf<P> = P extends { airbyte_secret: boolean }
+/** The type of a field by the schema of its key. A test holds the schemas to it. */
+type FieldOf<P> = P extends { airbyte_secret: boolean }
   ? Secret | undefined
   : P extends { default: infer D }
     ? D extends never[]

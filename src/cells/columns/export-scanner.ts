@@ -1,5 +1,5 @@
 // This folder: what the columns of an export hold, and the rows to keep of it. `scanner.ts` passes on each row while the
-// export arrives: to `invalid-utf8.ts`, to `column-scan.ts`, which collects the forms of cells and the hashes of ids
+// export arrives: to `invalid-utf8.ts`, to `column-scanner.ts`, which collects the forms of cells and the hashes of ids
 // (`id-hashes.ts`), and to `row-writer.ts`, which drops and hashes columns as `column-edits.ts` says.
 
 import { configError } from '../../base/errors.ts';
@@ -9,7 +9,7 @@ import { CellText, type CsvRow } from '../csv/row.ts';
 import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader, NO_EDITS } from './column-edits.ts';
-import { type ColumnScan, ColumnScanner } from './column-scan.ts';
+import { type ColumnScan, ColumnScanner } from './column-scanner.ts';
 import { type InvalidUtf8, InvalidUtf8Counter } from './invalid-utf8.ts';
 import { RowWriter } from './row-writer.ts';
 
@@ -65,7 +65,7 @@ interface HeaderSetup {
  * to keep. These are normalised: LF, valid UTF-8, no BOM, no blank lines at the end. The result does not depend on how
  * the body is cut into chunks.
  */
-export class Scanner {
+export class ExportScanner {
   readonly #options: ScannerOptions;
   readonly #reader: RowReader;
   readonly #person = new CellText();
