@@ -59,7 +59,6 @@ export class World {
     this.clock = clock;
     this.truth = truth;
     this.service = service;
-    writeFileSync(join(this.dir, 'people.txt'), '');
   }
 
   static async open(kind: Kind, seed: number): Promise<World> {
@@ -94,8 +93,7 @@ export class World {
     const more = {
       spool_dir: join(this.dir, 'spool'),
       memory_limit: '300MB',
-      suppression_file: join(this.dir, 'people.txt'),
-      suppression_key: 'a suppression key of at least 32 characters',
+      erasure: { ledger_dir: join(this.dir, 'ledger') },
     };
     // Other processes may be reading it.
     writeFileSync(`${path}.new`, JSON.stringify({ ...this.settings, ...more }));
