@@ -40,11 +40,10 @@ export const withoutCredentials = (address: string): string => address.replace(/
 
 /**
  * True for an address with a user name or a key in it, which messages and notifications would repeat. An address of
- * the web may have an @ in its path, or after the `?` or `#` that ends a host. A password may hold these.
+ * the web may have an @ in its path.
  */
 export const hasCredentials = (word: unknown): boolean =>
-  typeof word === 'string' &&
-  /^(https?:\/\/(?![^/?#@:]+(:\d+)?[?#])[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i.test(word);
+  typeof word === 'string' && /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i.test(word);
 
 export const credentialsError = (what: string): UserError =>
   configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);

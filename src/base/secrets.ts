@@ -38,8 +38,7 @@ export class Redactor {
   add(secret: Secret | undefined): void {
     const text = secret?.reveal();
     if (text === undefined || text.length < MIN_MASKED_LENGTH) return;
-    // Half a surrogate, which UTF-8 lacks, would make `encodeURIComponent` throw.
-    const forms = [text, encodeURIComponent(Buffer.from(text).toString()), JSON.stringify(text).slice(1, -1)];
+    const forms = [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)];
     this.#longestFirst = [...new Set([...this.#longestFirst, ...forms])].sort((a, b) => b.length - a.length);
   }
 

@@ -21,12 +21,6 @@ describe('a secret', () => {
     expect(redactor.mask(text)).toContain('https://host/?t=******');
   });
 
-  it('is masked with half a surrogate in it, of which there is no URL', () => {
-    const redactor = new Redactor();
-    redactor.add(new Secret('t0ken\ud800'));
-    expect(redactor.mask('t0ken\ud800')).toBe('******');
-  });
-
   it('is masked whole if another secret is its beginning', () => {
     const redactor = new Redactor();
     for (const text of ['token-1', 'token-1-of-import']) redactor.add(new Secret(text));

@@ -51,8 +51,6 @@ describe('the command line', () => {
     ['--config /none plan', 'the configuration file /none cannot be read'],
     ['sync delta s3://key:t0ken/x@bucket/lake', 'PLACE has a user name or a key in it'],
     ['inspect s3://t0ken@bucket', 'FILE has a user name or a key in it'],
-    ['inspect https://user:t0ken?#x@host', 'FILE has a user name or a key in it'],
-    ['forget --id https://t0ken?to=a@b --confirm y', '--execute and --confirm HASH go together'],
     ['plan --config=postgres://u:t0ken@host/x', '--config has a user name or a key in it'],
     ['https://sync:t0ken@host', 'there is no such command: wanted demo,'],
     ['-qv snyc duckdb x', 'there is no command "snyc": did you mean sync?'],
