@@ -1,4 +1,4 @@
-// The types of the fields that a schema gives a configuration. They have no code: the validator of the schema checks the values.
+// The types of the fields that a schema gives a configuration. They have no code: its validator checks the values.
 
 import type { Secret } from '../base/secrets.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';

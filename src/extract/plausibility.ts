@@ -15,8 +15,8 @@ const READ_AGAIN_DAYS = 7;
 
 /**
  * The median of rows of the same weekday in the four weeks before, if a day of these receipts is implausible; undefined
- * if it is not. Only a day that is over is. One without rows is implausible if these weekdays all had rows. A day with
- * rows is implausible if it has fewer than a fifth of the median, and the median is 100 or more.
+ * if it is not, or not over. A day without rows is implausible if these weekdays all had rows. A day with rows is
+ * implausible if it has fewer than a fifth of the median, and the median is 100 or more.
  */
 export function usualRowsIfImplausible(day: Day, receipts: ReceiptsByDay): number | undefined {
   const receipt = receipts.get(day);

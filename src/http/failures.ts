@@ -63,7 +63,7 @@ const OTHER_PROBLEM: ProblemRow = [/^/, 'network', (host) => `the request to ${h
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
 
-/** Why no answer, or no complete one, came over the network. `addressKey`: the key of the configuration that holds the address. */
+/** Why no answer, or no complete one, came over the network. `addressKey`: the configured key of the address. */
 export function networkProblem(error: unknown, host: string, addressKey?: string): NetworkProblem {
   if (error instanceof ProxyError) return proxyProblem(error);
   if (error instanceof TimeLimitReached) {

@@ -15,7 +15,7 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after one wait of `limitMs`; each wait begins anew. Follows `callerSignal`, too.
+ * Aborts `signal` with `TimeLimitReached` after one wait of `limitMs`; each wait begins anew. Follows `callerSignal`.
  * In Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
 export class WaitLimit {

@@ -14,7 +14,7 @@ import type { AirbyteStream } from '../protocol/messages.ts';
 import { discoveredProperties, type Property } from '../records/properties.ts';
 import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
 
-/** Longest waits for the quota, for the columns of the events, and for all profiles (ms). A platform waits nine minutes. */
+/** Longest waits (ms) for the quota, the columns of the events, and all profiles. A platform waits nine minutes. */
 const MAX_QUOTA_WAIT_MS = 30_000;
 const MAX_EVENTS_MS = 300_000;
 const MAX_PROFILES_MS = 120_000;

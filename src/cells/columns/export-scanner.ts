@@ -1,6 +1,6 @@
-// This folder: what the columns of an export hold, and the rows to keep of it. `scanner.ts` passes on each row while the
-// export arrives: to `invalid-utf8.ts`, to `column-scanner.ts`, which collects the forms of cells and the hashes of ids
-// (`id-hashes.ts`), and to `row-writer.ts`, which drops and hashes columns as `column-edits.ts` says.
+// This folder: what the columns of an export hold, and the rows to keep of it. `export-scanner.ts` passes on each row
+// while the export arrives: to `invalid-utf8.ts`, to `column-scanner.ts`, which collects the forms of cells and the
+// hashes of ids (`id-hashes.ts`), and to `row-writer.ts`, which drops and hashes columns as `column-edits.ts` says.
 
 import { configError } from '../../base/errors.ts';
 import { missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';

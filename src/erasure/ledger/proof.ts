@@ -58,8 +58,9 @@ function provedIdOf({ id, rowNumber }: ListedId, ledgerHistory: LedgerHistory, {
 }
 
 /**
- * The places that runs of an id named, and where no purge of it has ended since. One that was not finished is named as
- * such. `since`: when the last run began that named the place. `left_out`: a later run purged the id in other places alone.
+ * The places that runs of an id named, and where no purge of it has ended since. Those with a purge that was not
+ * finished are left out: that is told of the place. `since`: when the last run began that named the place. `left_out`: a
+ * later run purged the id in other places alone.
  */
 function unpurgedPlaces({ runs, purges }: IdHistory) {
   const runsWithPlaces = [...runs].filter(({ places }) => places.length > 0);
