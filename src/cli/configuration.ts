@@ -4,10 +4,11 @@ import { credentialsError, hasCredentials } from '../base/address.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
-import { configKeysOf, readVariables, refuseUnknownVariables } from '../config/environment.ts';
+import { readVariables, refuseUnknownVariables, type Variables } from '../config/environment.ts';
 import type { ConfigWith, RequiredKey } from '../config/fields.ts';
+import { configKeysOf, unknownKeysOf } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
-import { parsePart, requireObject, unknownKeysOf } from '../config/parse.ts';
+import { parsePart, requireObject } from '../config/parse.ts';
 import { isWrong, type Problem, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
@@ -46,38 +47,65 @@ export function readConfiguration(
   pathOrObject: string | object | undefined,
   { env, redactor }: Context,
 ): CommandConfig {
-  // 1. Read the file and the variables.
   const readsVariables = typeof pathOrObject !== 'object';
-  const { rawConfig, fileLabel, folder } = readsVariables
-    ? readConfigFile(pathOrObject)
-    : { rawConfig: requireObject(pathOrObject), fileLabel: 'config', folder: '.' };
-  const { erasure, ...rawValues } = rawConfig;
-  const rawErasure: unknown = erasure ?? {};
-  if (!isObject(rawErasure)) throw configError(`erasure in ${fileLabel} is not usable, wanted an object.`);
+  const file = readsVariables ? readConfigFile(pathOrObject) : configFileOf(pathOrObject, 'config', '.');
   const usedEnv = readsVariables ? env : {};
   refuseUnknownVariables(usedEnv, CONFIG_KEYS);
   const variables = readVariables(CONFIG_KEYS, usedEnv);
 
-  // 2. From here on no message shows a secret, whatever else is wrong with it.
-  for (const values of [rawValues, rawErasure, variables.values])
+  // From here on no message shows a secret, whatever else is wrong with it.
+  for (const values of [file.rawValues, file.rawErasure, variables.values])
     for (const { key, schema } of CONFIG_KEYS)
       if (schema.airbyte_secret && typeof values[key] === 'string') redactor.add(new Secret(values[key]));
 
-  // 3. Refuse what would be ignored.
   if (variables.problems.length > 0) throw problemsError('the environment', variables.problems);
+  refuseUnknownKeys(file);
+  const values = joinValues(file, variables);
+  const source = parsePart(SOURCE_PART, values);
+  const local = parsePart(LOCAL_PART, values);
+  const erasure = parsePart(ERASURE_PART, values);
+  const problems = [source, local, erasure].flatMap((part) => part.problems);
+  if (source.config === undefined || local.config === undefined || erasure.config === undefined)
+    throw problemsError('the configuration', problems.filter(isWrong), variables.variableNames);
+  const config = { ...source.config, ...local.config, ...erasure.config };
+  return Object.freeze({ ...config, missingProblems: problems, fileLabel: file.fileLabel, readsVariables });
+}
+
+type ConfigFile = ReturnType<typeof configFileOf>;
+
+/** Reads a configuration file; without a path dfinery.json, if it is here. */
+function readConfigFile(path: string | undefined): ConfigFile {
+  if (path === undefined && !existsSync(CONFIG_FILE))
+    return configFileOf({}, `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`, '.');
+  const file = path ?? CONFIG_FILE;
+  return configFileOf(readJsonFile(file, 'the configuration file'), file, dirname(file));
+}
+
+/** A configuration file with this content. `fileLabel`: what messages call it. Its paths are relative to `folder`. */
+function configFileOf(content: unknown, fileLabel: string, folder: string) {
+  const { erasure, ...rawValues } = requireObject(content);
+  const rawErasure: unknown = erasure ?? {};
+  if (!isObject(rawErasure)) throw configError(`erasure in ${fileLabel} is not usable, wanted an object.`);
+  return { rawValues, rawErasure, fileLabel, folder };
+}
+
+function refuseUnknownKeys({ rawValues, rawErasure, fileLabel }: ConfigFile): void {
   const unknownKeys = [
     ...unknownKeysOf(FILE_KEYS, rawValues, ERASURE_KEYS, 'in the object erasure'),
     ...unknownKeysOf(ERASURE_KEYS, rawErasure, FILE_KEYS, 'beside the object erasure').map((key) => `erasure.${key}`),
   ];
   if (unknownKeys.length > 0) throw configError(`${fileLabel} has unknown keys: ${unknownKeys.join(', ')}.`);
+}
 
-  // 4. Join both; the variable wins. A path of the file gets the folder of the file.
-  const { variableNames } = variables;
-  const values: Record<string, unknown> = { ...rawValues, ...rawErasure, ...variables.values };
+const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
+
+/** The values of the file and of the variables, which win. A path of the file gets the folder of the file. */
+function joinValues(file: ConfigFile, { values: variableValues, variableNames }: Variables): JsonObject {
+  const values: Record<string, unknown> = { ...file.rawValues, ...file.rawErasure, ...variableValues };
   const resolvePath = (path: unknown, key: string) => {
     // Messages and logs show addresses, so that none may hold a key.
-    if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${fileLabel}`);
-    return variableNames.has(key) || !isText(path) ? path : pathInFolder(path, folder);
+    if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${file.fileLabel}`);
+    return variableNames.has(key) || !isText(path) ? path : pathInFolder(path, file.folder);
   };
   for (const key of PATH_KEYS) values[key] = resolvePath(values[key], key);
   if (Array.isArray(values.places)) {
@@ -85,31 +113,8 @@ export function readConfiguration(
       isObject(entry) ? { ...entry, place: resolvePath(entry.place, 'places') } : entry,
     );
   }
-  values.places ??= defaultPlaces(values);
-
-  // 5. Parse each part.
-  const source = parsePart(SOURCE_PART, values);
-  const local = parsePart(LOCAL_PART, values);
-  const erasurePart = parsePart(ERASURE_PART, values);
-  const problems = [source, local, erasurePart].flatMap((part) => part.problems);
-  if (source.config === undefined || local.config === undefined || erasurePart.config === undefined)
-    throw problemsError('the configuration', problems.filter(isWrong), variableNames);
-  const config = { ...source.config, ...local.config, ...erasurePart.config };
-  return Object.freeze({ ...config, missingProblems: problems, fileLabel, readsVariables });
+  return { ...values, places: values.places ?? defaultPlaces(values) };
 }
-
-/** Reads a configuration file; without a path dfinery.json, if it is here. `fileLabel`: what messages call it. */
-function readConfigFile(path: string | undefined) {
-  if (path === undefined && !existsSync(CONFIG_FILE)) {
-    const fileLabel = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
-    return { rawConfig: {} as Record<string, unknown>, fileLabel, folder: '.' };
-  }
-  const file = path ?? CONFIG_FILE;
-  const rawConfig = requireObject(readJsonFile(file, 'the configuration file'));
-  return { rawConfig, fileLabel: file, folder: dirname(file) };
-}
-
-const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 
 /** A path in a file is relative to its folder; `-` is stdout. */
 export const pathInFolder = (path: string, folder: string): string =>
@@ -121,7 +126,6 @@ const defaultPlaces = ({ target, place }: JsonObject) =>
 
 export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-/** Secrets that are missing only if another key needs them: `columns_hash` the first, `suppression_file` the second. */
 const HASH_SECRETS = ['hash_key', 'suppression_key'] as const;
 /** What a plan needs, and what an export needs. */
 export const PLAN_KEYS = ['service_id', ...HASH_SECRETS] as const;
@@ -129,7 +133,10 @@ export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
 export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
-/** The same configuration, in which none of these keys is missing. */
+/**
+ * The same configuration, in which none of these keys is missing. A secret of hashes is missing only if another key
+ * needs it: `hash_key` beside `columns_hash`, `suppression_key` beside `suppression_file`.
+ */
 export function requireKeys<K extends RequiredKey | (typeof HASH_SECRETS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]

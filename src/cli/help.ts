@@ -1,5 +1,6 @@
 import type { Argv } from 'yargs';
-import { type ConfigKey, variableFormOf } from '../config/environment.ts';
+import { variableFormOf } from '../config/environment.ts';
+import type { ConfigKey } from '../config/keys.ts';
 import { GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, type NamedCommand, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';

@@ -1,40 +1,9 @@
 import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
-import { isObject, parseJsonOfKind } from '../base/json.ts';
+import { isObject, type JsonObject, parseJsonOfKind } from '../base/json.ts';
+import { type ConfigKey, type KeySchema, VARIABLE_PREFIX } from './keys.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
-
-export interface KeySchema {
-  readonly type?: string;
-  /** `uri` is an address to which something is sent. */
-  readonly format?: string;
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly airbyte_secret?: boolean;
-  /** Of a list: the schema of its members. */
-  readonly items?: { readonly type?: string };
-}
-
-export type ConfigSchema = {
-  readonly required: readonly string[];
-  readonly properties: Readonly<Record<string, KeySchema>>;
-};
-
-export interface ConfigKey {
-  readonly key: string;
-  /** Its environment variable: `DFINERY_` and the key in capitals. */
-  readonly variableName: string;
-  readonly schema: KeySchema;
-  readonly isRequired: boolean;
-}
-
-const PREFIX = 'DFINERY_';
-
-export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[] =>
-  Object.entries(properties).map(([key, schema]) => {
-    return { key, variableName: `${PREFIX}${key.toUpperCase()}`, schema, isRequired: required.includes(key) };
-  });
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownVariables(env: Env, configKeys: readonly ConfigKey[]): void {
@@ -42,22 +11,27 @@ export function refuseUnknownVariables(env: Env, configKeys: readonly ConfigKey[
     schema.airbyte_secret ? [variableName, `${variableName}_FILE`] : [variableName],
   );
   const unknownNames = Object.keys(env).filter(
-    (name) => name.toUpperCase().startsWith(PREFIX) && !names.includes(name),
+    (name) => name.toUpperCase().startsWith(VARIABLE_PREFIX) && !names.includes(name),
   );
   if (unknownNames.length === 0) return;
-  const suffixes = names.map((name) => name.slice(PREFIX.length));
+  const suffixes = names.map((name) => name.slice(VARIABLE_PREFIX.length));
   const texts = unknownNames.sort().map((name) => {
-    const nearSuffix = nearest(name.slice(PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
-    return `${name} (did you mean ${PREFIX}${nearSuffix}?)`;
+    const nearSuffix = nearest(name.slice(VARIABLE_PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
+    return `${name} (did you mean ${VARIABLE_PREFIX}${nearSuffix}?)`;
   });
   throw configError(`the environment has unknown variables: ${texts.join(', ')}. Correct or unset them.`);
 }
 
-/**
- * The values of those keys whose variables are set. `variableNames`: the variables that gave them, by key. `problems`:
- * what is wrong with the others. An empty variable counts as not set.
- */
-export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
+export interface Variables {
+  /** The values of those keys whose variables are set, and the variables that gave them, by key. */
+  readonly values: JsonObject;
+  readonly variableNames: ReadonlyMap<string, string>;
+  /** What is wrong with the other variables. */
+  readonly problems: readonly Problem[];
+}
+
+/** Reads the variables of these keys. An empty variable counts as not set. */
+export function readVariables(configKeys: readonly ConfigKey[], env: Env): Variables {
   const values: Record<string, unknown> = {};
   const variableNames = new Map<string, string>();
   const problems: Problem[] = [];

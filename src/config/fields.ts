@@ -1,8 +1,8 @@
-// The types of the fields that a schema gives a configuration. They have no code: its validator checks the values.
-
-import type { Secret } from '../base/secrets.ts';
+import { cleanBaseUrl } from '../base/address.ts';
+import type { JsonObject } from '../base/json.ts';
+import { Secret } from '../base/secrets.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
-import type { ConfigSchema } from './environment.ts';
+import type { ConfigSchema, KeySchema } from './keys.ts';
 
 /**
  * The fields of the values that a schema found valid, by key in camel case. `lookback_days` with `"default": 3` gives
@@ -14,6 +14,20 @@ export type FieldsOf<S extends ConfigSchema> = {
     ? DeclaredTypes[K]
     : FieldOf<S['properties'][K]>;
 };
+
+/** The fields of values that fit the schema. A secret is wrapped, and an address cleaned. */
+export function fieldsOf<S extends ConfigSchema>({ properties }: S, values: JsonObject): FieldsOf<S> {
+  const entries = Object.entries(properties).map(([key, schema]) => [camelCase(key), fieldOf(values[key], schema)]);
+  return Object.fromEntries(entries);
+}
+
+const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+function fieldOf(value: unknown, { airbyte_secret: isSecret, format }: KeySchema): unknown {
+  if (typeof value !== 'string') return value;
+  if (isSecret) return new Secret(value);
+  return format === 'uri' ? cleanBaseUrl(value) : value;
+}
 
 /** The type of a field by the schema of its key. A test holds the schemas to it. */
 type FieldOf<P> = P extends { airbyte_secret: boolean }

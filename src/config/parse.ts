@@ -1,25 +1,24 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
-// key has its schema under schemas/. `environment.ts` reads it from its variable. `parsePart` parses the keys of one
-// schema:
+// key has its schema under schemas/, which `keys.ts` reads. `environment.ts` reads the variables of keys. `parsePart`
+// parses the keys of one schema:
 //
 //   raw values   by key, as a user wrote them: `{ "lookback_days": "" }`
 //   values       without those that are left out, checked, with defaults: `{ lookback_days: 3 }`
-//   fields       by names in camel case, their types in `fields.ts`; secrets are wrapped: `{ lookbackDays: 3 }`
+//   fields       by names in camel case (`fields.ts`); secrets are wrapped: `{ lookbackDays: 3 }`
 //   config       what `configOf` of the part makes of the fields, checked by its `ruleProblems`, and frozen
 //
 // The parts are in `source.ts`, `destination.ts` and `local.ts`, with what their schemas cannot say. `problems.ts` says
 // what is wrong, and `nearest.ts` finds the name that was probably meant.
 
-import { addressProblem, baseUrlProblem, cleanBaseUrl } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
-import { type ConfigKey, type ConfigSchema, configKeysOf, type KeySchema, readVariables } from './environment.ts';
-import type { ConfigWith, FieldsOf, RequiredKey } from './fields.ts';
-import { nearest } from './nearest.ts';
-import { isWrong, type Problem, problemsError, schemaProblems, wrongValue } from './problems.ts';
+import { readVariables } from './environment.ts';
+import { type ConfigWith, type FieldsOf, fieldsOf, type RequiredKey } from './fields.ts';
+import { type ConfigSchema, configKeysOf, unknownKeysOf } from './keys.ts';
+import { addressProblems, isWrong, type Problem, problemsError, schemaProblems } from './problems.ts';
 
 /** The keys of one schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
@@ -71,11 +70,8 @@ export function parsePart<S extends ConfigSchema, C extends object>(
   // The validation also fills in the defaults.
   const valueProblems = schemaProblems(validate, values);
   if (valueProblems.some(isWrong)) return { config: undefined, problems: valueProblems };
-  const keys = Object.entries(schema.properties);
-  const fields = keys.map(([key, keySchema]) => [camelCase(key), fieldValueOf(values[key], keySchema)]);
-  const config = configOf(Object.fromEntries(fields));
-  const addressProblems = keys.flatMap(([key, keySchema]) => addressProblemOf(key, values[key], keySchema) ?? []);
-  const problems = [...valueProblems, ...addressProblems, ...ruleProblems(config)];
+  const config = configOf(fieldsOf(schema, values));
+  const problems = [...valueProblems, ...addressProblems(schema, values), ...ruleProblems(config)];
   return { config: problems.some(isWrong) ? undefined : Object.freeze(config), problems };
 }
 
@@ -83,7 +79,7 @@ export function parsePart<S extends ConfigSchema, C extends object>(
 const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === '';
 
 /** The values that are not left out. JSON may have `true` where the schema has the choice "true". */
-function presentValues(rawValues: object, { properties }: ConfigSchema): Record<string, unknown> {
+function presentValues(rawValues: object, { properties }: ConfigSchema): JsonObject {
   const entries = Object.entries(rawValues).filter(([, value]) => !isLeftOut(value));
   return Object.fromEntries(
     entries.map(([key, value]) => {
@@ -93,43 +89,7 @@ function presentValues(rawValues: object, { properties }: ConfigSchema): Record<
   );
 }
 
-/** The value of a field: a secret is wrapped, and an address cleaned. */
-function fieldValueOf(value: unknown, { airbyte_secret: isSecret, format }: KeySchema): unknown {
-  if (typeof value !== 'string') return value;
-  if (isSecret) return new Secret(value);
-  return format === 'uri' ? cleanBaseUrl(value) : value;
-}
-
-/** What is wrong with an address to which something is sent. */
-function addressProblemOf(key: string, value: unknown, { format }: KeySchema): Problem | undefined {
-  if (format !== 'uri' || typeof value !== 'string') return undefined;
-  const clause = key === 'base_url' ? baseUrlProblem(value) : addressProblem(value);
-  return clause === undefined ? undefined : wrongValue(key, clause);
-}
-
-const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-
-export function requireObject(value: unknown): Record<string, unknown> {
+export function requireObject(value: unknown): JsonObject {
   if (isObject(value)) return value;
   throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
-}
-
-/**
- * The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment.
- * `otherKeys`: those that another object has; `otherObject` says which.
- */
-export function unknownKeysOf(
-  configKeys: readonly ConfigKey[],
-  rawValues: object,
-  otherKeys: readonly ConfigKey[] = [],
-  otherObject = '',
-): string[] {
-  const keys = configKeys.map(({ key }) => key);
-  return Object.keys(rawValues)
-    .filter((key) => !keys.includes(key) && !key.startsWith('_'))
-    .map((key) => {
-      if (otherKeys.some((other) => other.key === key)) return `${key} (wanted ${otherObject})`;
-      const nearKey = nearest(key, keys);
-      return nearKey === undefined ? key : `${key} (did you mean ${nearKey}?)`;
-    });
 }

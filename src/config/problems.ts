@@ -1,5 +1,8 @@
+import { addressProblem, baseUrlProblem } from '../base/address.ts';
 import { configError, type UserError } from '../base/errors.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { SchemaError, Validator } from '../base/validator.ts';
+import type { ConfigSchema } from './keys.ts';
 
 /**
  * One thing wrong with a configuration. The text names the key, or the path to a member of its value, and what is
@@ -24,6 +27,21 @@ export const missingBeside = (key: string, otherKey: string): Problem => ({
   text: `${key} is missing beside ${otherKey}`,
 });
 
+/** The violations of a schema, one a path. */
+export function schemaProblems(validate: Validator, value: unknown): Problem[] {
+  if (validate(value)) return [];
+  // The validator reports the type of a key before its choices, and its pattern before its calendar. So the last
+  // problem of a path is the most exact.
+  const byPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
+  return [...byPath].map(([path, error]) => {
+    const [key] = path.split('.');
+    if (error.keyword === 'additionalProperties') return { kind: 'wrong', key, text: `${path} is unknown` };
+    if (error.keyword !== 'required')
+      return { kind: 'wrong', key, text: `${path} is not usable, wanted ${wantedText(error)}` };
+    return { kind: key === path ? 'missing' : 'wrong', key, text: `${path} is missing` };
+  });
+}
+
 function wantedText({ keyword, params, parentSchema, message }: SchemaError): string {
   if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).join(', ')}`;
   if (keyword === 'type') return `${/^[aeiou]/.test(String(params.type)) ? 'an' : 'a'} ${params.type}`;
@@ -40,26 +58,20 @@ function wantedText({ keyword, params, parentSchema, message }: SchemaError): st
     .replace('>=', 'at least');
 }
 
-/** The violations of a schema, one a path. */
-export function schemaProblems(validate: Validator, value: unknown): Problem[] {
-  if (validate(value)) return [];
-  // The validator reports the type of a key before its choices, and its pattern before its calendar. So the last
-  // problem of a path is the most exact.
-  const byPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
-  return [...byPath].map(([path, error]) => {
-    const [key] = path.split('.');
-    if (error.keyword === 'additionalProperties') return { kind: 'wrong', key, text: `${path} is unknown` };
-    if (error.keyword !== 'required')
-      return { kind: 'wrong', key, text: `${path} is not usable, wanted ${wantedText(error)}` };
-    return { kind: key === path ? 'missing' : 'wrong', key, text: `${path} is missing` };
-  });
-}
-
 function pathOf({ instancePath, params }: SchemaError): string {
   const path = instancePath.slice(1).replaceAll('/', '.');
   const member = params.missingProperty ?? params.additionalProperty;
   return [path, member].filter((part) => part !== '' && part !== undefined).join('.');
 }
+
+/** What is wrong with the addresses to which something is sent. */
+export const addressProblems = ({ properties }: ConfigSchema, values: JsonObject): Problem[] =>
+  Object.entries(properties).flatMap(([key, { format }]) => {
+    const address = values[key];
+    if (format !== 'uri' || typeof address !== 'string') return [];
+    const clause = key === 'base_url' ? baseUrlProblem(address) : addressProblem(address);
+    return clause === undefined ? [] : [wrongValue(key, clause)];
+  });
 
 /**
  * The configuration failure that lists all problems, each once. `variableNames`: key → the environment variable that

@@ -7,12 +7,8 @@ import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { CONFIG_KEYS } from '../../../src/cli/configuration.ts';
 import { describeForm } from '../../../src/cli/help.ts';
-import {
-  type ConfigSchema,
-  configKeysOf,
-  readVariables,
-  refuseUnknownVariables,
-} from '../../../src/config/environment.ts';
+import { readVariables, refuseUnknownVariables } from '../../../src/config/environment.ts';
+import { type ConfigSchema, configKeysOf } from '../../../src/config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../../../src/config/local.ts';
 import { parsePart } from '../../../src/config/parse.ts';
 import { SOURCE_PART } from '../../../src/config/source.ts';

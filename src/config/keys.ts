@@ -1,0 +1,53 @@
+import { nearest } from './nearest.ts';
+
+/** The part of a JSON schema that a configuration has. */
+export type ConfigSchema = {
+  readonly required: readonly string[];
+  readonly properties: Readonly<Record<string, KeySchema>>;
+};
+
+export interface KeySchema {
+  readonly type?: string;
+  /** `uri` is an address to which something is sent. */
+  readonly format?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly airbyte_secret?: boolean;
+  /** Of a list: the schema of its members. */
+  readonly items?: { readonly type?: string };
+}
+
+export interface ConfigKey {
+  readonly key: string;
+  /** Its environment variable: `DFINERY_` and the key in capitals. */
+  readonly variableName: string;
+  readonly schema: KeySchema;
+  readonly isRequired: boolean;
+}
+
+export const VARIABLE_PREFIX = 'DFINERY_';
+
+export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[] =>
+  Object.entries(properties).map(([key, schema]) => {
+    return { key, variableName: `${VARIABLE_PREFIX}${key.toUpperCase()}`, schema, isRequired: required.includes(key) };
+  });
+
+/**
+ * The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment.
+ * `otherKeys`: those that another object has; `otherObject` says which.
+ */
+export function unknownKeysOf(
+  configKeys: readonly ConfigKey[],
+  rawValues: object,
+  otherKeys: readonly ConfigKey[] = [],
+  otherObject = '',
+): string[] {
+  const keys = configKeys.map(({ key }) => key);
+  const unknownKeys = Object.keys(rawValues).filter((key) => !keys.includes(key) && !key.startsWith('_'));
+  return unknownKeys.map((key) => {
+    if (otherKeys.some((other) => other.key === key)) return `${key} (wanted ${otherObject})`;
+    const nearKey = nearest(key, keys);
+    return nearKey === undefined ? key : `${key} (did you mean ${nearKey}?)`;
+  });
+}
