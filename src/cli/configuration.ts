@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { credentialsError, hasCredentials } from '../base/address.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
@@ -48,7 +48,7 @@ export function readConfiguration(
   { env, redactor }: Context,
 ): CommandConfig {
   const readsVariables = typeof pathOrObject !== 'object';
-  const file = readsVariables ? readConfigFile(pathOrObject) : configFileOf(pathOrObject, 'config', '.');
+  const file = readsVariables ? readConfigFile(pathOrObject) : configFileOf(pathOrObject, 'config', resolve('.'));
   const usedEnv = readsVariables ? env : {};
   refuseUnknownVariables(usedEnv, CONFIG_KEYS);
   const variables = readVariables(CONFIG_KEYS, usedEnv);

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { hasCredentials } from '../base/address.ts';
 import { systemClock } from '../base/clock.ts';
 import { isDay } from '../base/days.ts';
@@ -10,7 +11,7 @@ import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { unknownNameError } from './command.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
-import { isText } from './configuration.ts';
+import { isText, pathInFolder } from './configuration.ts';
 import { contextOf } from './context.ts';
 import { readPlaceAndConfig } from './places.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
@@ -161,5 +162,7 @@ function inputsOf<T extends Target>(
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
-  return { ...readPlaceAndConfig(options, targets, context), context };
+  const { config, place } = readPlaceAndConfig(options, targets, context);
+  // The process may work in another folder before the call ends.
+  return { config, place: { ...place, address: pathInFolder(place.address, resolve('.')) }, context };
 }

@@ -1,7 +1,11 @@
+import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
+import { addDays, dayAt } from '../../../src/base/days.ts';
 import { type Configuration, plan, status, sync, verify } from '../../../src/index.ts';
+import { startSimulator } from '../../../src/simulator/simulator.ts';
+import { newFolder } from '../../support/new-folder.ts';
 
 /** Each key once, so that TypeScript knows all of them. */
 const KEYS: Readonly<Record<Exclude<keyof Configuration, 'erasure'>, true>> = {
@@ -89,4 +93,22 @@ it('a plan of the library needs no token, and status and verify no service', asy
   await expect(status({ ...place, config: {} })).rejects.toMatchObject({ exitCode: 2 });
   await expect(verify({ config: place })).rejects.toMatchObject({ exitCode: 2 });
   await expect(verify({ config: {} })).rejects.toThrow('TARGET PLACE is missing');
+});
+
+it('the library resolves relative paths when a function is called, wherever the process works later', async () => {
+  const [folderAtCall, laterFolder, folderBefore] = [newFolder(), newFolder(), process.cwd()];
+  const simulator = await startSimulator({ scenario: { events_per_day: 20 } });
+  const { service_id, export_token } = simulator.scenario;
+  const start_date = addDays(dayAt(Date.now()), -1);
+  const config = { base_url: simulator.url, service_id, export_token, start_date, spool_dir: 'spool' };
+  try {
+    process.chdir(folderAtCall);
+    const running = sync({ target: 'duckdb', place: 'events.duckdb', config });
+    process.chdir(laterFolder);
+    await running;
+    expect([readdirSync(folderAtCall).sort(), readdirSync(laterFolder)]).toEqual([['events.duckdb', 'spool'], []]);
+  } finally {
+    process.chdir(folderBefore);
+    await simulator.close();
+  }
 });
