@@ -3,7 +3,7 @@ import type { ByteBuffer } from '../../base/byte-buffer.ts';
 import { LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { fits, formsOf } from '../../cells/types/column-types.ts';
-import { copyBytes, writeString } from '../../cells/types/string.ts';
+import { writeString } from '../../cells/types/string.ts';
 import { WallTime } from '../../cells/types/wall-time.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
@@ -32,45 +32,46 @@ export interface StreamStats {
   readonly rescuedCells: Map<string, number>;
 }
 
-/** Writes rows of one file as RECORD lines of one stream. A cell is its number `k` in the row, and no object. */
+/** Writes the rows of a day as RECORD lines of one stream. A cell is its number `k` in the row, and no object. */
 export class RecordEncoder {
   readonly selection: RowSelection;
-  /** By column of the header; undefined for a column that is not sent. */
-  readonly #columns: (RecordColumn | undefined)[];
+  readonly stats: StreamStats = { recordCount: 0, unsentColumns: new Set(), rescuedCells: new Map() };
+  readonly #stream: StreamSchemas;
+  readonly #zone: Zone | undefined;
   readonly #labels: ReturnType<typeof labelsOf>;
   readonly #lineStart: Uint8Array;
+  /** By column of the file; undefined for a column that is not sent. */
+  #columns: (RecordColumn | undefined)[] = [];
   /** Room (bytes) for a line without cells: its frames, and the name of each column. */
-  #frameRoom: number;
+  #frameRoom = 0;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new WallTime();
-  readonly #stats: StreamStats;
   readonly #lines: ByteBuffer;
 
   /** `zone`: that of datetimes that name none. `lines` get the records. */
-  constructor(
-    stream: StreamSchemas,
-    { columns }: Pick<CheckedFile, 'columns'>,
-    { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
-    lines: ByteBuffer,
-    stats: StreamStats,
-  ) {
-    const { schemas } = stream;
+  constructor(stream: StreamSchemas, zone: Zone | undefined, emittedAt: number, lines: ByteBuffer) {
     this.selection = STREAMS[stream.name].selection;
+    this.#stream = stream;
+    this.#zone = zone;
     this.#labels = labelsOf(stream);
     this.#lines = lines;
-    this.#stats = stats;
     this.#lineStart = Buffer.from(
       `{"type":"RECORD","record":{"stream":"${stream.name}","emitted_at":${emittedAt},"data":`,
     );
-    this.#frameRoom = this.#lineStart.length + FRAME_ROOM;
+  }
+
+  /** Takes the columns of the file whose rows come next. */
+  beginFile({ columns }: Pick<CheckedFile, 'columns'>): void {
+    const stream = this.#stream;
     this.#columns = columns.map(() => undefined);
+    this.#frameRoom = this.#lineStart.length + FRAME_ROOM;
     for (const { name, plainName, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
-        stats.unsentColumns.add(plainName);
+        this.stats.unsentColumns.add(plainName);
         continue;
       }
-      const column = recordColumn(name, columns[index], schemas.get(name), zone);
+      const column = recordColumn(name, columns[index], stream.schemas.get(name), this.#zone);
       this.#columns[index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
       this.#frameRoom += 2 * column.label.length + column.rescuedLabel.length;
@@ -90,14 +91,15 @@ export class RecordEncoder {
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
     for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
     if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeId(labels.logId, rowIds);
-    if (labels.position !== undefined && rowIds.positionEnd > rowIds.positionStart) {
+    const position = labels.position && rowIds.position;
+    if (labels.position !== undefined && position !== undefined) {
       lines.append(labels.position);
-      lines.end = copyBytes(rowIds.id.bytes, rowIds.positionStart, rowIds.positionEnd, lines.bytes, lines.end);
+      lines.append(Buffer.from(position));
     }
     this.#openObject(dataStart);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
     else lines.append(LINE_END);
-    this.#stats.recordCount++;
+    this.stats.recordCount++;
   }
 
   /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
@@ -137,7 +139,7 @@ export class RecordEncoder {
   /** Writes the end of a line with misfits: `,"_rescued":{"age":"x"}},"meta":{"changes":[…]}}}`. */
   #writeMisfits(row: CsvRow): void {
     const lines = this.#lines;
-    const { rescuedCells } = this.#stats;
+    const { rescuedCells } = this.stats;
     const misfits = this.#misfits.splice(0);
     const rescuedLabel = this.#labels.rescued;
     if (rescuedLabel !== undefined) {

@@ -1,7 +1,12 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
-// `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. `properties.ts` names the
-// columns of a file, `record-columns.ts` decides how each is written. `row-ids.ts` reads the ids of a row.
-// `record-encoder.ts` writes its line into a `ByteBuffer`.
+// In the order of reading:
+//
+//   streams.ts          what the streams are: rows, columns, key
+//   record-writer.ts    goes through the files of a day, and gives each row to the streams that have it
+//   row-ids.ts          reads the ids of a row
+//   record-encoder.ts   writes the row as a line into a `ByteBuffer`
+//   properties.ts       the names of columns in a stream
+//   record-columns.ts   how the cells of a column are written
 
 import { createReadStream } from 'node:fs';
 import { isNullText } from '../../base/ascii.ts';
@@ -37,19 +42,18 @@ export async function writeRecords(
   write: (lines: Uint8Array) => Promise<void>,
   { timezone, emittedAt, signal }: RecordOptions,
 ): Promise<readonly StreamStats[]> {
-  const stats = streams.map(() => ({ recordCount: 0, unsentColumns: new Set<string>(), rescuedCells: new Map() }));
-  if (streams.length === 0) return stats;
-  const zone = zoneOf(timezone);
+  if (streams.length === 0) return [];
   const { idColumn } = streams[0].name === PROFILE_STREAM ? USER_PROFILES : EVENTS;
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
   const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
   const rowCountById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new ByteBuffer();
+  const encoders = streams.map((stream) => new RecordEncoder(stream, zoneOf(timezone), emittedAt, lines));
   let rowIndex = 0;
   for (const file of day.files) {
     const rowIds = new RowIds(file.columns, idColumn, rowCountById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
-    const encoders = streams.map((stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, stats[i]));
+    for (const encoder of encoders) encoder.beginFile(file);
     for await (const reader of readPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
         rowIds.read(reader.row);
@@ -63,7 +67,7 @@ export async function writeRecords(
       await write(lines.take());
     }
   }
-  return stats;
+  return encoders.map(({ stats }) => stats);
 }
 
 /** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */
@@ -93,11 +97,15 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
     for await (const reader of readPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
         rowIds.read(reader.row);
-        positions[rowIndex] = rowIds.position;
-        const id = rowIds.logId?.latin1;
-        const chosenRow = id === undefined ? undefined : rowOfEvent.get(id);
-        if (id === undefined) flags[rowIndex] = 1;
-        else if (chosenRow === undefined || rowIds.position < positions[chosenRow]) rowOfEvent.set(id, rowIndex);
+        positions[rowIndex] = Number(rowIds.position ?? -1);
+        const event = rowIds.logId?.latin1;
+        if (event === undefined) {
+          flags[rowIndex] = 1;
+          continue;
+        }
+        const earlierRow = rowOfEvent.get(event);
+        const isLower = earlierRow === undefined || positions[rowIndex] < positions[earlierRow];
+        if (isLower) rowOfEvent.set(event, rowIndex);
       }
     }
   }

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { COLON, NINE, ZERO } from '../../base/ascii.ts';
 import { type HeaderColumn, LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 
-/** Maximum number of digits of an item position, which must fit into 64 bits. */
-const POSITION_DIGITS = 18;
+/** What stands behind the log id in the id of an item: its position, of as many digits as 64 bits hold. */
+const POSITION = /^:0*(\d{1,18})$/;
 
 /** The ids of one row; in brackets those of a second row `log-1:007`. One object serves all rows of a file. */
 export class RowIds {
@@ -14,9 +13,6 @@ export class RowIds {
   occurrence = 1;
   /** The id of the row's event (`log-1`); undefined for a row without one. */
   logId: CellText | undefined;
-  /** Digits of the item position in the bytes of `id` (`7`), without leading zeros; an empty range if there is none. */
-  positionStart = 0;
-  positionEnd = 0;
   readonly #idColumn: number;
   readonly #logIdColumn: number;
   readonly #logIdText = new CellText();
@@ -43,17 +39,17 @@ export class RowIds {
     else this.id.set(Buffer.from(`hash:${this.#digestOf(row)}`));
     if (logIdCell >= 0) this.#logIdText.read(row, logIdCell);
     this.logId = logIdCell >= 0 ? this.#logIdText : undefined;
-    this.#readPosition(idCell >= 0 ? this.logId : undefined);
     if (this.#rowCountById === undefined) return;
     const id = this.id.latin1;
     this.occurrence = (this.#rowCountById.get(id) ?? 0) + 1;
     this.#rowCountById.set(id, this.occurrence);
   }
 
-  /** The item position as a number, or -1; beyond 2^53 it is rounded. */
-  get position(): number {
-    const { id, positionStart, positionEnd } = this;
-    return positionStart === positionEnd ? -1 : Number(id.bytes.toString('latin1', positionStart, positionEnd));
+  /** The item position (`7`), without leading zeros; undefined for a row that is no item. */
+  get position(): string | undefined {
+    const id = this.id.latin1;
+    const logId = this.logId?.latin1;
+    return logId !== undefined && id.startsWith(logId) ? POSITION.exec(id.slice(logId.length))?.[1] : undefined;
   }
 
   /** SHA-256 over the non-empty cells of a row, in the byte order of their names: `3:age2:31`, with lengths in bytes. */
@@ -68,18 +64,5 @@ export class RowIds {
       hash.update(`${name.length}:`).update(name).update(`${content.length}:`).update(content);
     }
     return hash.digest('hex');
-  }
-
-  /** The digits behind the log id: `7` in the id `log-1:007`. */
-  #readPosition(logId: CellText | undefined): void {
-    const { bytes, start, end } = this.id;
-    this.positionStart = end;
-    this.positionEnd = end;
-    if (logId === undefined) return;
-    let i = start + logId.end - logId.start + 1;
-    if (i >= end || bytes[i - 1] !== COLON || !logId.content.equals(bytes.subarray(start, i - 1))) return;
-    for (let k = i; k < end; k++) if (bytes[k] < ZERO || bytes[k] > NINE) return;
-    while (i < end - 1 && bytes[i] === ZERO) i++;
-    if (end - i <= POSITION_DIGITS) this.positionStart = i;
   }
 }
