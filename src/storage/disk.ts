@@ -129,7 +129,7 @@ export class DiskStorage implements Storage {
   }
 
   #withReadErrors<T>(work: () => Promise<T>): Promise<T> {
-    return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT, verb: 'used' }, work());
+    return withDiskErrors({ path: this.address, verb: 'used' }, work());
   }
 
   #withWriteErrors<T>(work: () => Promise<T>): Promise<T> {

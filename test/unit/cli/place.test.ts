@@ -59,13 +59,15 @@ describe('a location that does not exist or is of another kind', () => {
     }
   });
 
-  it.each(['parquet', 'delta'])('sync %s: a file is named by its whole path and stays unchanged', async (target) => {
+  it.each(['parquet', 'delta'])('%s: a file is named by its whole path and stays unchanged', async (target) => {
     const file = at('notes.txt');
     writeFileSync(file, 'notes');
     const given = relative(process.cwd(), file);
-    const { code, stderr } = await run(['sync', target, given]);
-    expect(code).toBe(2);
-    expect(stderr).toContain(` ${file} cannot be used (ENOTDIR): a part of its path is no folder, give another`);
+    for (const command of ['sync', 'status']) {
+      const { code, stderr } = await run([command, target, given]);
+      expect(code).toBe(2);
+      expect(stderr).toContain(` ${file} cannot be used (ENOTDIR): a part of its path is no folder, give another.\n`);
+    }
     expect(readFileSync(file, 'utf8')).toBe('notes');
   });
 });
