@@ -71,8 +71,8 @@ export class HttpAnswer {
  * The error of a body that is not whole; undefined for one that is. `isCut`: it ended before Node saw its end.
  *
  *   body                    cut                                   a reset behind its last byte
- *   up to a close           the error, or ConnectionClosed        the error, although Node takes it for complete
  *   chunked                 the error, or ConnectionClosed        whole
+ *   up to a close           the error, or ConnectionClosed        the error, although Node takes it for complete
  *   of a declared length    the error; BodyMismatch if too short  whole; BodyMismatch if more bytes came
  */
 function bodyError(
@@ -81,10 +81,9 @@ function bodyError(
   isCut: boolean,
   connectionError: Error | undefined,
 ): Error | undefined {
-  if (length === undefined) {
-    const isReset = encoding === undefined && connectionError !== undefined;
-    return isCut || isReset ? (connectionError ?? new ConnectionClosed('the connection was closed early')) : undefined;
-  }
+  const closed = connectionError ?? new ConnectionClosed('the connection was closed early');
+  if (encoding !== undefined) return isCut ? closed : undefined;
+  if (length === undefined) return isCut || connectionError !== undefined ? closed : undefined;
   if (isCut && connectionError !== undefined) return connectionError;
   // Node's parser fails where bytes follow behind a declared length.
   const isLonger = codeOf(connectionError)?.startsWith('HPE_') === true;

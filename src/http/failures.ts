@@ -11,19 +11,20 @@ export class ConnectionClosed extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** Why a body could not be read to its end. `length`: it had fewer or more bytes than declared. */
-export type BodyFault = 'gzip' | 'length' | 'content_encoding' | 'charset' | 'reset' | 'stall';
-
 /** A body that came, and is not what its headers say. `predicate` follows the name of the host. */
 export class BodyMismatch extends Error {
-  readonly fault: BodyFault;
+  /** `length`: it had fewer or more bytes than declared. */
+  readonly fault: 'gzip' | 'length' | 'content_encoding' | 'charset';
   readonly predicate: string;
-  constructor(fault: BodyFault, predicate: string, cause?: unknown) {
+  constructor(fault: BodyMismatch['fault'], predicate: string, cause?: unknown) {
     super(`the server ${predicate}`, { cause });
     this.fault = fault;
     this.predicate = predicate;
   }
 }
+
+/** Why a body could not be read to its end. */
+export type BodyFault = BodyMismatch['fault'] | 'reset' | 'stall';
 
 /** The fault of a body that could not be read to its end, and a clause that can follow "because". Throws a defect. */
 export function bodyFaultOf(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
