@@ -40,13 +40,16 @@ export class RunFolder {
    * the spool folder.
    */
   static async open(root: string, clock: Clock, diskContext = spoolContext(root)): Promise<RunFolder> {
+    let path: string | undefined;
     try {
       await makeFolders(root);
       await sweepRunFolders(root);
-      const path = await mkdtemp(join(resolve(root), PREFIX));
+      path = await mkdtemp(join(resolve(root), PREFIX));
       const lock = await acquireLock(join(path, LOCK_FILE), { subject: `the folder ${path}`, clock, waitMs: 0 });
       return new RunFolder(path, lock, diskContext);
     } catch (error) {
+      // Without its lock the folder would count as that of a live run for a minute.
+      if (path !== undefined) await rm(path, { recursive: true, force: true }).catch(() => {});
       throw diskError(error, diskContext);
     }
   }

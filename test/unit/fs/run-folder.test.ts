@@ -1,11 +1,12 @@
 import fs, { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { sweepRunFolders } from '../../../src/fs/run-folder.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { RunFolder, sweepRunFolders } from '../../../src/fs/run-folder.ts';
 import { HAS_MODES } from '../../support/modes.ts';
 import { newFolder } from '../../support/new-folder.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
-import { withCall } from '../../support/system-calls.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 let root: string;
 beforeEach(() => {
@@ -57,4 +58,13 @@ describe.runIf(HAS_MODES)('the sweep of dead runs', () => {
     expect(await sweepWith(({ mode }) => ({ mode: mode | 0o755 }))).toMatchObject({ foreignFolders: [] });
     expect(readdirSync(root)).toEqual([]);
   });
+});
+
+it('leaves no folder behind if the disk is full while it is made', async () => {
+  const refuse = () => {
+    throw systemError('ENOSPC');
+  };
+  const opening = withCall(fs, 'writeFileSync', refuse, () => RunFolder.open(root, systemClock));
+  await expect(opening).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('is full') });
+  expect(readdirSync(root)).toEqual([]);
 });
