@@ -51,6 +51,14 @@ describe('a Delta table on a disk', () => {
   const append = (version: number, ...lines: readonly unknown[]) =>
     writeFileSync(entryPath(version), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 
+  it('keeps metadata that another program has written anew', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const [{ format: _, ...metaData }] = actions(0, 'metaData');
+    append(1, { metaData: { ...metaData, format: { provider: 'parquet' }, description: 'ours' } });
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    expect(actions(2, 'metaData')).toEqual([]);
+  });
+
   it('has one file a day and one commit a batch, and names that every reader takes', async () => {
     await place.load([[place.of(D1, [{ id: 'a', 'a b;c': '1' }]), place.of(D2, [{ id: 'b' }])]]);
     expect(actions(0, 'add').map(({ path }) => String(path).replace(/part-[0-9a-f-]{36}/, 'part-ID'))).toEqual([

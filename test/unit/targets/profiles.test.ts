@@ -66,8 +66,11 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
 
   it('fixes the time zone of the place, also before its first day', async () => {
     await place.loadProfiles(place.snapshot(FIRST));
-    place.timezone = 'America/New_York';
-    await expect(place.open({ loadsProfiles: true })).rejects.toThrow(/^timezone is America/);
+    const opening = (loadsProfiles: boolean) => place.open({ loadsProfiles, timezone: 'America/New_York' });
+    for (const loadsProfiles of [true, false])
+      await expect(opening(loadsProfiles)).rejects.toThrow(/^timezone is America/);
+    await (await place.people()).purge({ ids: ['007'], searchesProfiles: true }, async () => 0);
+    await expect(opening(false)).rejects.toThrow(/^timezone is America/);
   });
 
   it('gives the model users the attributes of the first profile of a person', async () => {

@@ -4,17 +4,24 @@ import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/ta
 import type { OpenPlace } from '../format.ts';
 import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
-import { newFilesIn, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateActions } from './delta-state.ts';
-import { createNextEntry, type DeltaTable } from './delta-table.ts';
+import type { DeltaTable } from './delta-table.ts';
+import { createNextEntry, newFilesIn, type TableChange } from './next-entry.ts';
 import { renewCheckpointIfDue } from './protocol/checkpoint.ts';
+import { retentionMsOf } from './vacuum.ts';
 
 /** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
 
+/**
+ * The tables of a place.
+ *
+ *   no table                   profiles of somebody else, and those that a load of days does not read
+ *   a table without a state    nothing was committed to it yet
+ *   profiles without a file    the last snapshot was empty, or somebody removed the file
+ */
 export interface DeltaTables {
   readonly events: DeltaTable;
-  /** Undefined if it is somebody else's, and for a load of days alone, which saves its requests. */
   readonly user_profiles: DeltaTable | undefined;
 }
 

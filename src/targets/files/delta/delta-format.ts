@@ -2,8 +2,8 @@
 // it is a table `user_profiles`. A commit creates the next entry of the log of a table, which must not exist.
 //
 //   both tables   this file reads them, `commit-to-tables.ts` changes them
-//   one table     `delta-table.ts` reads its log, and creates the next entry
-//   an entry      `commit-actions.ts`; `file-actions.ts` of files, `delta-state.ts` of the state, `schema.ts` of columns
+//   one table     `delta-table.ts` reads it, `next-entry.ts` writes the next entry of its log
+//   an entry      `file-actions.ts` says it of files, `delta-state.ts` of the state, `schema.ts` of columns
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
 //   the log       `protocol/`
 //
@@ -11,6 +11,7 @@
 // (`changeOfEvents`). So a load that began before a purge finds the next entry taken, and fails. A file that is younger
 // than the purge may still be committed: it stays. A reader that misses an entry or a file reads the log again.
 
+import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
@@ -38,14 +39,10 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (tables.user_profiles?.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
   },
 
-  read(place) {
-    const readsProfiles = place.purpose !== 'load' || place.options.loadsProfiles;
-    const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
-    return readVersion(place, versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles }));
-  },
+  read: (place) => readVersion(place, NO_TABLES),
   async readNewer(place, versionBefore) {
-    const version = await readVersion(place, versionBefore);
-    return version === versionBefore ? undefined : version;
+    const version = await readVersion(place, versionBefore.tables);
+    return isDeepStrictEqual(positionsOf(version), positionsOf(versionBefore)) ? undefined : version;
   },
 
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
@@ -100,31 +97,41 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   };
 }
 
-/** Reads the latest version; gives `versionBefore` itself if all is as before. */
-async function readVersion(place: OpenPlace, versionBefore: DeltaVersion): Promise<DeltaVersion> {
+const NO_TABLES: DeltaTables = { events: emptyTable(EVENTS.name), user_profiles: emptyTable(USER_PROFILES.name) };
+
+/** By what a later version differs from this one. */
+const positionsOf = (version: DeltaVersion) =>
+  tablesOf(version).map(({ snapshot, missingPaths }) => [snapshot.table, snapshot.logVersion, missingPaths]);
+
+/** Reads the latest version. `tablesBefore`: what was read of it before. */
+async function readVersion(place: OpenPlace, tablesBefore: DeltaTables): Promise<DeltaVersion> {
   const { storage, purpose } = place;
-  const { tables: tablesBefore } = versionBefore;
   const events = await readTable(place, tablesBefore.events);
   if (events.state === undefined) {
     await refuseLostLog(storage, await readLastRun(storage));
     if (purpose === 'load') await checkConditionalWrites(storage);
   }
-  const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
-  if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return versionBefore;
-  const lastRun = purpose === 'read' ? await readLastRun(storage) : undefined;
-  return versionOf({ events, user_profiles: profiles }, lastRun);
+  const loadsDaysAlone = purpose === 'load' && !place.options.loadsProfiles;
+  // The first day has the time zone of the profiles. Later loads of days save the requests.
+  const needsProfiles = !loadsDaysAlone || !events.state?.receipts.size;
+  const profiles = needsProfiles ? await readProfiles(place, tablesBefore.user_profiles) : undefined;
+  return versionOf({ events, user_profiles: profiles }, purpose === 'read' ? await readLastRun(storage) : undefined);
 }
 
 /**
  * Reads the table of profiles; undefined for one of somebody else, which only a load of profiles refuses. A log that is
  * damaged beside files of this program is our own: an erasure must not pass it over.
  */
-async function readProfiles(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable | undefined> {
-  const { storage, purpose } = place;
+async function readProfiles(
+  place: OpenPlace,
+  tableBefore = emptyTable(USER_PROFILES.name),
+): Promise<DeltaTable | undefined> {
+  const { storage } = place;
   try {
     return await readTable(place, tableBefore);
   } catch (error) {
-    if (purpose === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
+    const loadsProfiles = place.purpose === 'load' && place.options.loadsProfiles;
+    if (loadsProfiles || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsBesideLog(storage, USER_PROFILES.name)).some(isDataFile)) throw error;
     return undefined;
   }

@@ -2,7 +2,6 @@ import { HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { type ErasePredicate, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
-import { retentionMsOf } from './commit-actions.ts';
 import { type DeltaTable, listDataFiles, readNewEntries } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, logFileOf, logFolder, mayBeOwnFile, versionStem } from './protocol/paths.ts';
@@ -12,6 +11,10 @@ import type { Snapshot } from './protocol/snapshot.ts';
 
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
+
+/** The time that files which left a table stay for its readers (ms). Only a load lets it end. */
+export const retentionMsOf = ({ purpose, options }: OpenPlace): number =>
+  purpose === 'load' ? options.retentionMs : Infinity;
 
 /** Removes files that no version within the retention names, also those that dead runs left. */
 export async function removeExpiredFiles(place: OpenPlace, tableBefore: DeltaTable): Promise<void> {

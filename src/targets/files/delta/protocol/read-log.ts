@@ -4,6 +4,7 @@ import type { OpenPlace } from '../../format.ts';
 import { damagedError } from '../../stored-state.ts';
 import { parseEntry } from './actions.ts';
 import { readCheckpoint } from './checkpoint.ts';
+import { checkProtocol } from './features.ts';
 import { entryPath, logFileOf, logFolder, versionStem } from './paths.ts';
 import { Snapshot } from './snapshot.ts';
 
@@ -11,7 +12,7 @@ const READ_CONCURRENCY = 16;
 
 /**
  * Reads the latest snapshot of a table: on from `snapshotBefore`, or from the latest checkpoint that is newer. Gives
- * `snapshotBefore` itself if nothing is new. Throws UserError for a log that is damaged.
+ * `snapshotBefore` itself if nothing is new. Throws UserError for a log that is damaged, or of another protocol.
  */
 export const readSnapshot = (place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> =>
   // How a listed file fails that a purge has removed depends on the storage: so each failure is tried again. Then the
@@ -41,5 +42,7 @@ async function readSnapshotOnce(place: OpenPlace, snapshotBefore: Snapshot): Pro
     // A missing version would be a hole in the data.
     throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${logVersion} is missing`);
   });
-  return startSnapshot.after(lastFile.logVersion, entries.flat());
+  const snapshot = startSnapshot.after(lastFile.logVersion, entries.flat());
+  checkProtocol(snapshot.protocol, `${storage.address}/${table}`);
+  return snapshot;
 }

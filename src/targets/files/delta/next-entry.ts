@@ -5,14 +5,15 @@ import type { TableState } from '../../../table/place-state.ts';
 import type { OpenPlace } from '../format.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { type LogState, stateActions } from './delta-state.ts';
+import { type DeltaTable, tableOf } from './delta-table.ts';
 import { addAction, removeAction } from './file-actions.ts';
 import type { Action, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
-import { dayOfPath } from './protocol/paths.ts';
+import { dayOfPath, entryPath } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 import { partitionColumnsOf, schemaString } from './schema.ts';
 
-// The entry of a commit: all that it says of a change of one table.
+// The next entry of the log of one table: it makes a change visible.
 
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
@@ -27,11 +28,25 @@ export interface TableChange extends Omit<PlaceChange, 'state'> {
 export const newFilesIn = (fileChanges: readonly FileChange[]): NewFile[] =>
   fileChanges.flatMap(({ newFile }) => newFile ?? []);
 
-/** The actions of the log entry that makes a change. */
-export function commitActions(
+/** Makes a change visible by the next entry; undefined if another writer has created that. */
+export async function createNextEntry(
   place: OpenPlace,
-  snapshot: Snapshot,
-  missingPaths: ReadonlySet<string>,
+  table: DeltaTable,
+  change: TableChange,
+): Promise<DeltaTable | undefined> {
+  const { snapshot } = table;
+  const actions = actionsOf(place, table, change);
+  const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
+  const logVersion = snapshot.logVersion + 1;
+  if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;
+  // The commit has removed what was missing.
+  return tableOf(place, snapshot.after(logVersion, actions), new Set());
+}
+
+/** All that the entry says of a change. */
+function actionsOf(
+  place: OpenPlace,
+  { snapshot, missingPaths }: DeltaTable,
   { kind, fileChanges, state }: TableChange,
 ): Action[] {
   const timestamp = Math.floor(place.options.clock.now());
@@ -64,23 +79,21 @@ export function commitActions(
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
 function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
   const { table, metaData: metaDataBefore } = snapshot;
+  const newMetaData = {
+    id: randomUUID(),
+    name: table,
+    format: { provider: 'parquet', options: {} },
+    partitionColumns: partitionColumnsOf(table),
+    createdTime: timestamp,
+  } as const;
   const retention = place.purpose === 'load' && {
     [RETENTION_KEY]: `interval ${Math.ceil(place.options.retentionMs / 1_000)} seconds`,
   };
   const metaData: MetaData = {
-    ...metaDataBefore,
-    id: metaDataBefore?.id ?? randomUUID(),
-    name: table,
-    format: { provider: 'parquet', options: {} },
+    ...(metaDataBefore ?? newMetaData),
     schemaString: schemaString(state, table),
-    partitionColumns: partitionColumnsOf(table),
-    createdTime: metaDataBefore?.createdTime ?? timestamp,
     configuration: { ...metaDataBefore?.configuration, ...retention },
   };
   if (metaDataBefore === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
   return isDeepStrictEqual(metaData, metaDataBefore) ? [] : [{ metaData }];
 }
-
-/** The time that files which left a table stay for its readers (ms). Only a load lets it end. */
-export const retentionMsOf = ({ purpose, options }: OpenPlace): number =>
-  purpose === 'load' ? options.retentionMs : Infinity;
