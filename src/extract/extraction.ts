@@ -5,14 +5,14 @@
 //   calendar.ts, plausibility.ts           which days are over and still exported; which have too few rows
 //   download/, spool.ts                    exports days until the answer to each is final; their files on disk
 //   observed-service.ts, extraction.ts     the service, with what its answers have shown; delivers days in batches
-//   day-results.ts, export-state.ts        what the days come to; the cursor after them
+//   run-results.ts, export-state.ts        what the days come to; the cursor after them
 //   profile-snapshot.ts, day-from-file.ts  user profiles; a day that comes from a file
 //   discover-columns.ts                    the types of columns
 
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
-import { DayResults } from './day-results.ts';
 import { DownloadQueue } from './download/download-queue.ts';
 import type { ExtractDeps } from './extract-deps.ts';
+import { RunResults } from './run-results.ts';
 import { removeFiles } from './spool.ts';
 import { logNotes, type RunPlan } from './which-days.ts';
 
@@ -22,12 +22,12 @@ type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 
 /** A plan that is executed. */
 export class Extraction {
-  readonly results: DayResults;
+  readonly results: RunResults;
   readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
 
   constructor(plan: RunPlan, deps: ExtractDeps) {
-    this.results = new DayResults(plan, deps);
+    this.results = new RunResults(plan, deps);
     this.#plan = plan;
     this.#deps = deps;
   }
@@ -40,27 +40,31 @@ export class Extraction {
   async *batches(limits: BatchLimits = BATCH_LIMITS) {
     logNotes(this.#plan, this.#deps.logger);
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
+    let failure: unknown;
     try {
-      for await (const checkedDays of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
-        // `results` may know later days by now. Of those `commitInfo` takes only which are gone, and that stays so.
-        yield { checkedDays, commitInfo: this.results.commitInfo() };
-        for (const { files } of checkedDays) await removeFiles(files);
+      try {
+        for await (const checkedDays of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
+          // `results` may know later days by now. Of those `commitInfo` takes only which are gone, and that stays so.
+          yield { checkedDays, commitInfo: this.results.commitInfo() };
+          for (const { files } of checkedDays) await removeFiles(files);
+        }
+      } finally {
+        await downloads.close();
       }
+      this.results.finish();
+    } catch (error) {
+      failure = error;
+      throw error;
     } finally {
-      await downloads.close();
+      // Also where the caller ends the run, since it could not store a batch.
+      this.results.logEnd(failure);
     }
-    this.results.finish();
   }
 
   async *#daysToStore(downloads: DownloadQueue): AsyncGenerator<CheckedDay, void, undefined> {
-    try {
-      for await (const dayResult of downloads.results()) {
-        const checkedDay = this.results.add(dayResult);
-        if (checkedDay !== undefined) yield checkedDay;
-      }
-    } catch (error) {
-      this.results.logEnd(error);
-      throw error;
+    for await (const dayResult of downloads.results()) {
+      const checkedDay = this.results.add(dayResult);
+      if (checkedDay !== undefined) yield checkedDay;
     }
   }
 

@@ -3,12 +3,12 @@ import { messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import type { DayResults } from '../extract/day-results.ts';
 import type { ExportSettings } from '../extract/export-settings.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { Extraction } from '../extract/extraction.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
+import type { RunResults } from '../extract/run-results.ts';
 import type { RunPlan } from '../extract/which-days.ts';
 import { type CommitResult, NOTHING_STORED, sumOfCommits } from '../table/commit.ts';
 import { USER_PROFILES } from '../table/tables.ts';
@@ -29,13 +29,13 @@ interface StoredResult {
 /** What a load has brought into a place, and what the service has answered. */
 export interface LoadResult
   extends Readonly<StoredResult>,
-    Pick<DayResults, 'gaps' | 'openDays' | 'implausibleDays'>,
+    Pick<RunResults, 'gaps' | 'openDays' | 'implausibleDays'>,
     Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesToDate'> {}
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
-  #dayResults: DayResults | undefined;
+  #runResults: RunResults | undefined;
   readonly #stored: StoredResult = {
     total: NOTHING_STORED,
     suppressedRows: 0,
@@ -50,7 +50,7 @@ export class Load {
   /** The result so far, also of a load that failed. */
   get result(): LoadResult {
     const { answeredExports, receivedBytes, includesToDate } = this.#deps.service;
-    const { gaps = [], openDays = [], implausibleDays = [] } = this.#dayResults ?? {};
+    const { gaps = [], openDays = [], implausibleDays = [] } = this.#runResults ?? {};
     return { ...this.#stored, answeredExports, receivedBytes, includesToDate, gaps, openDays, implausibleDays };
   }
 
@@ -64,7 +64,7 @@ export class Load {
     // This module is loaded late: the library and a dry run import this file, and may load nothing.
     const { Extraction } = await import('../extract/extraction.ts');
     const extraction = new Extraction(plan, this.#deps);
-    this.#dayResults = extraction.results;
+    this.#runResults = extraction.results;
     if (sink.kind === 'stream') {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);

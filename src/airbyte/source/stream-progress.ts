@@ -1,10 +1,10 @@
 import { type Day, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { Receipt } from '../../extract/checked-day.ts';
-import { DayResults } from '../../extract/day-results.ts';
 import type { DayResult } from '../../extract/download/day-download.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
+import { RunResults } from '../../extract/run-results.ts';
 import { cursorOf } from '../../extract/which-days.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
 import type { StreamOutput } from './stream-output.ts';
@@ -18,14 +18,14 @@ export class StreamProgress {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
   readonly #service: ExtractDeps['service'];
-  readonly #results: DayResults;
+  readonly #results: RunResults;
   #state: ExportState | undefined;
 
   constructor(output: StreamOutput, plan: StreamPlan, deps: ExtractDeps) {
     this.plan = plan;
     this.output = output;
     this.#service = deps.service;
-    this.#results = new DayResults(plan, deps);
+    this.#results = new RunResults(plan, deps);
     this.#state = plan.state;
   }
 
@@ -53,8 +53,7 @@ export class StreamProgress {
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
       return checkedDay !== undefined;
     } catch (error) {
-      this.#results.logEnd(error);
-      await this.output.fail(error);
+      await this.#fail(error);
       return false;
     }
   }
@@ -81,10 +80,16 @@ export class StreamProgress {
     if (this.plan.days.at(-1) !== day) return;
     try {
       this.#results.finish();
-      await this.output.writeStatus('COMPLETE');
     } catch (error) {
-      await this.output.fail(error);
+      return this.#fail(error);
     }
+    this.#results.logEnd();
+    await this.output.writeStatus('COMPLETE');
+  }
+
+  #fail(error: unknown): Promise<void> {
+    this.#results.logEnd(error);
+    return this.output.fail(error);
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */

@@ -119,6 +119,14 @@ describe('a run', () => {
       { day: '2026-01-16' },
     ]);
   });
+
+  it('that cannot store a day logs the days that failed before it', async () => {
+    await start({ fault: ({ from }) => (from === '2026-01-12' ? refusal(503) : undefined) });
+    const batches = fixture.batches(SETTINGS);
+    await batches.next();
+    await batches.return();
+    expect(fixture.events('day.failed').map(({ fields }) => fields)).toMatchObject([{ day: '2026-01-12' }]);
+  });
 });
 
 describe('the folder of a run', () => {

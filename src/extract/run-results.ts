@@ -23,20 +23,17 @@ const MAX_FAILED = 3;
  *                                 the run, unless one of those above does
  *   failed, and open              a warning; fails a run that loaded no day, unless one of those above does
  */
-export class DayResults {
+export class RunResults {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, ReceiptSummary>;
-  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
-  readonly gaps: Day[] = [];
   readonly implausibleDays: Day[] = [];
   readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
   readonly #loadedReceipts: Receipt[] = [];
   readonly #unprovenDays: UnprovenDay[] = [];
-  /** Days that are gone, and of which no warning tells yet. */
-  readonly #untoldGoneDays: Day[] = [];
-  /** The last day that is gone, and that nobody wanted before. */
-  #lastUnwantedDay: Day | undefined;
+  /** Days that are gone, in order, and the number of those of which a warning has told. */
+  readonly #goneDays: Day[] = [];
+  #toldGoneDays = 0;
   /** Of the days that are over and failed; of the first that is not over. */
   readonly #dayErrors: UserError[] = [];
   #openDayError: UserError | undefined;
@@ -55,7 +52,8 @@ export class DayResults {
       case 'unproven':
         return this.#addUnproven(dayResult);
       case 'gone':
-        return this.#addGone(dayResult.day);
+        this.#goneDays.push(dayResult.day);
+        return undefined;
       case 'failed':
         return this.#addFailed(dayResult);
     }
@@ -103,17 +101,21 @@ export class DayResults {
     return this.#addDownloaded(checkedDay);
   }
 
-  #addGone(day: Day): undefined {
+  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
+  get gaps(): readonly Day[] {
+    return this.#goneDays.filter((day) => this.#isGap(day));
+  }
+
+  #isGap(day: Day): boolean {
     const { mode, state } = this.#plan;
-    const isLost = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
-    if (isLost || mode === 'named') this.gaps.push(day);
-    else this.#lastUnwantedDay = day;
-    this.#untoldGoneDays.push(day);
+    return mode === 'named' || (mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true);
   }
 
   #warnOfGoneDays(when: string): void {
     const { logger } = this.#deps;
-    for (const [isGap, days] of groupBy(this.#untoldGoneDays.splice(0), (day) => this.gaps.includes(day))) {
+    const untoldDays = this.#goneDays.slice(this.#toldGoneDays);
+    this.#toldGoneDays = this.#goneDays.length;
+    for (const [isGap, days] of groupBy(untoldDays, (day) => this.#isGap(day))) {
       const statement = `The service no longer exports ${formatDays(days)}`;
       if (!isGap) logger.warn('plan.shortened', `${statement}: reading goes on after that.`);
       else if (!this.#failsAtGap) logger.warn('day.gap', `${statement}: recorded as a gap${when}.`);
@@ -136,7 +138,7 @@ export class DayResults {
 
   commitInfo(): CommitInfo {
     const { settings, fingerprints, appends, mode, state, start } = this.#plan;
-    const lastUnwanted = this.#lastUnwantedDay;
+    const lastUnwanted = this.#goneDays.findLast((day) => !this.#isGap(day));
     // A history that has no start yet begins after the days that nobody wanted before.
     const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
     const { includesToDate, hasFinalNewline } = this.#deps.service;
@@ -159,7 +161,8 @@ export class DayResults {
 
   /** Why the run fails, whatever the days to come bring: lost days, then the days that are over and were not loaded. */
   get #failures(): readonly UserError[] {
-    const gapErrors = this.#failsAtGap && this.gaps.length > 0 ? [gapError(this.gaps, this.#plan.mode)] : [];
+    const { gaps } = this;
+    const gapErrors = this.#failsAtGap && gaps.length > 0 ? [gapError(gaps, this.#plan.mode)] : [];
     return [...gapErrors, ...this.#dayErrors];
   }
 
@@ -168,7 +171,7 @@ export class DayResults {
     return this.#failures.toSorted((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
   }
 
-  /** Reports what was not loaded once all days are known. Throws the worst of it. */
+  /** Warns of what is left once all days are known. Throws the worst failure. */
   finish(): void {
     const { logger, service } = this.#deps;
     const { unseenColumns } = service;
@@ -180,12 +183,11 @@ export class DayResults {
     }
     this.#warnOfGoneDays(' with the next day that is loaded');
     const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openDayError);
-    this.logEnd(error);
     if (error !== undefined) throw error;
   }
 
-  /** Logs the days without rows, and those that failed, but for the error that the caller reports. */
-  logEnd(reported: unknown): void {
+  /** Logs the days without rows, and those that failed, but for the error that the caller reports. Called once. */
+  logEnd(reported?: unknown): void {
     const { logger } = this.#deps;
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
