@@ -29,6 +29,14 @@ export interface SyncInput {
   readonly schemaFile?: string | undefined;
 }
 
+/** A run under way. Its work tells here what it has done. */
+export interface Run {
+  /** The instant (ms) at which it began: a wait for the lock of the place does not count. */
+  readonly began: number;
+  /** What is done so far. */
+  summaryNow(): Summary;
+}
+
 /** What a run came to: what is done, and what ended it early, if anything did. The summary tells of both. */
 export interface RunOutcome {
   readonly summary: Summary;
@@ -41,7 +49,7 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
   try {
     const config = requireKeys(input.config, ...EXPORT_KEYS);
     const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
-    return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
+    return await withRunRecord(sink, (run) => exportInto(sink, { ...input, config }, run, context), context);
   } catch (error) {
     return failedRun(EMPTY_SUMMARY, error, context);
   }
@@ -50,10 +58,11 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
 async function exportInto(
   sink: Sink | StreamSink,
   { config, daySelection, maxWaitMs }: SyncInput & { readonly config: ExportConfig },
-  began: number,
+  run: Run,
   context: Context,
-): Promise<RunOutcome> {
+): Promise<void> {
   const { clock } = context;
+  const { began } = run;
   const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState, receipts } = sink.state?.events ?? {};
@@ -65,33 +74,28 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.result, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const summaryNow = () => {
+  run.summaryNow = () => {
     const seconds = (clock.now() - began) / 1_000;
     return summaryOf(plan, load.result, { seconds, keepsCursor: sink.kind === 'stateful' });
   };
-  try {
-    await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
-    return { summary: summaryNow() };
-  } catch (error) {
-    return failedRun(summaryNow(), error, context);
-  }
+  await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
 }
 
-/**
- * Does the work of a run in a place that is open. Records there how the run ended, and closes it, whatever happened.
- * `work` gets the instant (ms) at which it begins: a wait for the lock of the place does not count.
- */
+/** Does the work of a run in a place that is open. Records there how the run ended, and closes it, whatever happened. */
 export async function withRunRecord(
   sink: Pick<Sink, 'recordRun' | 'close'>,
-  work: (began: number) => Promise<RunOutcome>,
+  work: (run: Run) => Promise<void>,
   context: Context,
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
-  const began = clock.now();
-  const outcome = await work(began).catch((error) => failedRun(EMPTY_SUMMARY, error, context));
+  const run: Run = { began: clock.now(), summaryNow: () => EMPTY_SUMMARY };
+  const outcome = await work(run).then(
+    (): RunOutcome => ({ summary: run.summaryNow() }),
+    (error: unknown) => failedRun(run.summaryNow(), error, context),
+  );
   const { summary, failure } = outcome;
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = summary;
-  const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
+  const span = { began: new Date(run.began).toISOString(), ended: new Date(clock.now()).toISOString() };
   const record = { ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes };
   const recordError: unknown = await sink.recordRun(record).catch((error: unknown) => error);
   if (recordError !== undefined && failure !== undefined)
