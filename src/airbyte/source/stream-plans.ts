@@ -1,4 +1,4 @@
-import { type Day, earlierOf } from '../../base/days.ts';
+import { type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
@@ -106,12 +106,14 @@ function planWithoutDays(name: StreamName, state: JsonObject, input: PlanInput):
   return { ...plan, state: parseState(state), days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
-/** True if the state lacks days that were wanted, and over at its last request. */
+/** True if the state lacks a day that was wanted, and over at its last request. */
 function isUnfinished({ state, settings: { endDate } }: RunPlan): boolean {
-  const lastReceipt = Object.values(state?.days ?? {}).at(-1);
+  const readDays = state?.days ?? {};
+  const lastReceipt = Object.values(readDays).at(-1);
   if (state === undefined || lastReceipt === undefined) return false;
   const lastOver = lastDayOver(Date.parse(lastReceipt.requested_at));
-  return state.from_date <= earlierOf(endDate ?? lastOver, lastOver);
+  const lastWanted = earlierOf(endDate ?? lastOver, lastOver);
+  return daysOf(state.from_date, lastWanted).some((day) => readDays[day] === undefined);
 }
 
 function planFromStart(name: StreamName, why: string, input: PlanInput): RunPlan {

@@ -121,6 +121,11 @@ describe('a saved state', () => {
     expect(finished.logs('state.fresh_start')).toEqual([]);
     expect(finished.states('events')[0].from_date).toBe('2026-01-19');
     expect(finished.states('events').at(-1)).not.toHaveProperty('sync_id');
+    // The day before today was over when today was requested, but not yet when it was itself.
+    const end = states.at(-1) as Json & { days: Readonly<Record<string, object>> };
+    const today = { ...end.days['2026-01-20'], requested_at: '2026-01-20T12:01:00.000Z' };
+    const atNoon = savedStates({ ...end, days: { ...end.days, '2026-01-20': today } }, 'events');
+    expect((await fixture.read(events, atNoon)).logs('state.fresh_start')).toEqual([]);
     const until = { end_date: '2026-01-16' };
     const short = (await fixture.read(await fixture.catalog(modes, ['events']), undefined, until)).states('events');
     const ended = await fixture.read(events, savedStates(short.at(-1) ?? {}, 'events'), until);
