@@ -3,7 +3,7 @@ import validate from '../../schemas/source-config.validator';
 import type { Env } from '../base/env.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
 import { nfc } from '../base/text.ts';
-import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, REQUIRED_COLUMNS } from '../cells/csv/header.ts';
+import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, REQUIRED_COLUMNS } from '../cells/header.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import type { FieldsOf } from './fields.ts';

@@ -3,7 +3,7 @@
 
 import type { Day } from '../base/days.ts';
 import { castSql, identifier, literal, varcharSql } from '../base/sql.ts';
-import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/csv/header.ts';
+import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/header.ts';
 import { type ColumnType, codecOf } from '../cells/types/column-types.ts';
 import { toWallTimeSql, type Zone } from '../cells/types/zone.ts';
 import { findColumn, type StoredColumn, type Table } from '../table/tables.ts';

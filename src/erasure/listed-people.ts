@@ -4,7 +4,7 @@ import { groupBy } from '../base/group.ts';
 import type { HashKey } from '../base/hash-key.ts';
 import { formatCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import { EXTERNAL_ID } from '../cells/csv/header.ts';
+import { EXTERNAL_ID } from '../cells/header.ts';
 import {
   columnsNamed,
   joinUnifiedIds,

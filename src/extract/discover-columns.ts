@@ -4,13 +4,7 @@ import { isObject } from '../base/json.ts';
 import { compareUtf8, nfc } from '../base/text.ts';
 import { editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scanner.ts';
-import {
-  type ColumnGroup,
-  EVENT_NAME_ALTERNATIVE,
-  headerColumns,
-  KNOWN_COLUMNS,
-  settingOf,
-} from '../cells/csv/header.ts';
+import { type ColumnGroup, EVENT_NAME_ALTERNATIVE, headerColumns, KNOWN_COLUMNS, settingOf } from '../cells/header.ts';
 import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import { LIST_EMPTY, NULL_TEXT } from '../cells/types/forms.ts';
 import type { SourceConfig } from '../config/source.ts';

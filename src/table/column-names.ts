@@ -1,11 +1,5 @@
 import { compareUtf8 } from '../base/text.ts';
-import {
-  columnKey,
-  EVENT_NAME_ALTERNATIVE,
-  type HeaderColumn,
-  headerColumns,
-  ITEM_PREFIX,
-} from '../cells/csv/header.ts';
+import { columnKey, EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns, ITEM_PREFIX } from '../cells/header.ts';
 import type { ColumnSettings } from './column-type.ts';
 import { EVENTS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 

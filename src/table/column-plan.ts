@@ -10,7 +10,7 @@
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import type { ColumnScan } from '../cells/columns/column-scanner.ts';
-import { columnKey, type HeaderColumn } from '../cells/csv/header.ts';
+import { columnKey, type HeaderColumn } from '../cells/header.ts';
 import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { zoneOf } from '../cells/types/zone.ts';

@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
 import type { ColumnScan } from '../cells/columns/column-scanner.ts';
-import { settingOf } from '../cells/csv/header.ts';
+import { settingOf } from '../cells/header.ts';
 import { type ColumnType, canWiden, narrowestType, widenedType } from '../cells/types/column-types.ts';
 import { NULL_TEXT } from '../cells/types/forms.ts';
 import { zoneOf } from '../cells/types/zone.ts';

@@ -1,4 +1,4 @@
-import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/csv/header.ts';
+import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { DuckDbColumn } from '../cells/types/duckdb-types.ts';
 import type { CellForms } from '../cells/types/forms.ts';

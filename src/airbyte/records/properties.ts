@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { compareUtf8 } from '../../base/text.ts';
-import { type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
+import { type HeaderColumn, ITEM_PREFIX } from '../../cells/header.ts';
 import { foldName, UNNAMED_COLUMN } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName, type StreamSchemas } from './streams.ts';

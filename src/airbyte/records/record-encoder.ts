@@ -1,7 +1,7 @@
 import { isNullText, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import type { ByteBuffer } from '../../base/byte-buffer.ts';
-import { LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
+import { LOG_ID } from '../../cells/header.ts';
 import { fits, formsOf } from '../../cells/types/column-types.ts';
 import { writeString } from '../../cells/types/string.ts';
 import { WallTime } from '../../cells/types/wall-time.ts';

@@ -11,9 +11,9 @@
 import { createReadStream } from 'node:fs';
 import { isNullText } from '../../base/ascii.ts';
 import { ByteBuffer } from '../../base/byte-buffer.ts';
-import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
+import { DETAIL_LOG_ID } from '../../cells/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import { EVENTS, isItemGroup, USER_PROFILES } from '../../table/tables.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type HeaderColumn, LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
+import { type HeaderColumn, LOG_ID } from '../../cells/header.ts';
 
 /** What stands behind the log id in the id of an item: its position, of as many digits as 64 bits hold. */
 const POSITION = /^:0*(\d{1,18})$/;

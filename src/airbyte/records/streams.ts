@@ -1,4 +1,4 @@
-import { type HeaderColumn, LOG_ID, REQUIRED_COLUMNS, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
+import { type HeaderColumn, LOG_ID, REQUIRED_COLUMNS, SERVER_DATETIME, UNIFIED_ID } from '../../cells/header.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';

@@ -1,6 +1,6 @@
 import { transientError, UserError } from '../../base/errors.ts';
 import { nfc, sentenceOf } from '../../base/text.ts';
-import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.ts';
+import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/header.ts';
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';

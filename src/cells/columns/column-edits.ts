@@ -1,6 +1,6 @@
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
-import { type HeaderColumn, headerColumns, settingNames } from '../csv/header.ts';
+import { type HeaderColumn, headerColumns, settingNames } from '../header.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
 export interface ColumnEdits {

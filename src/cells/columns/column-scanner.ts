@@ -1,7 +1,7 @@
 import { LOWER_BIT } from '../../base/ascii.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import type { RowReader } from '../csv/row-reader.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, UNIFIED_ID } from '../header.ts';
 import { type ColumnType, formsOf, narrowestType } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import { WallTime } from '../types/wall-time.ts';

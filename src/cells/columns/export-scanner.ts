@@ -3,10 +3,10 @@
 // hashes of ids (`id-hashes.ts`), and to `row-writer.ts`, which drops and hashes columns as `column-edits.ts` says.
 
 import { configError } from '../../base/errors.ts';
-import { missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { UnusableCsv } from '../csv/malformed.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import { RowReader } from '../csv/row-reader.ts';
+import { missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../header.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader, NO_EDITS } from './column-edits.ts';
 import { type ColumnScan, ColumnScanner } from './column-scanner.ts';

@@ -1,5 +1,5 @@
 import { COMMA, isSpace, LESS_THAN, LF, OPEN_BRACE, OPEN_BRACKET, standsAt } from '../../base/ascii.ts';
-import { UNIFIED_ID } from './header.ts';
+import { UNIFIED_ID } from '../header.ts';
 
 /** Up to this length (bytes) white space or an incomplete header is searched at each chunk. Past it both are refused. */
 export const MAX_SEARCHED_BYTES = 1024 * 1024;

@@ -1,4 +1,4 @@
-// This folder: from the bytes of CSV to its rows and cells, and what its header says of its columns.
+// This folder: from the bytes of CSV to its rows and cells.
 //
 // Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //

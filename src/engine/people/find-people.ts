@@ -1,7 +1,7 @@
 import { systemError } from '../../base/errors.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql } from '../../base/sql.ts';
-import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
+import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
-import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/csv/header.ts';
+import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/header.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { rescueKey, type StoredColumn } from '../../table/tables.ts';
 import { columnValueSql, localTimeSql } from '../column-sql.ts';

@@ -1,7 +1,7 @@
 import { groupBy } from '../../base/group.ts';
 import { anyOfSql, identifier, literal } from '../../base/sql.ts';
 import { compareUtf8 } from '../../base/text.ts';
-import { columnKey } from '../../cells/csv/header.ts';
+import { columnKey } from '../../cells/header.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';

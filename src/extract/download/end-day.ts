@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scanner.ts';
-import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
+import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/header.ts';
 import type { EventRequest } from '../../service/export/export-service.ts';
 import { type ExportSettings, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';

@@ -1,5 +1,5 @@
 import type { ScannerOptions } from '../../cells/columns/export-scanner.ts';
-import { UNIFIED_ID } from '../../cells/csv/header.ts';
+import { UNIFIED_ID } from '../../cells/header.ts';
 import type { BodyOutput } from './checked-body.ts';
 import { type DownloadOptions, type DownloadResult, downloadChecked } from './download.ts';
 import type { ProfileRequest } from './export-service.ts';

@@ -1,5 +1,5 @@
 import { anyOfSql, identifier, literal, varcharSql } from '../../base/sql.ts';
-import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../cells/csv/header.ts';
+import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../cells/header.ts';
 import { columnOfSourceSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';

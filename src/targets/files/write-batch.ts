@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
-import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
+import { DETAIL_LOG_ID } from '../../cells/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';

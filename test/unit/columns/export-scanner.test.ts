@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LF } from '../../../src/base/ascii.ts';
 import { ExportScanner, type ScannerOptions, type ScanResult } from '../../../src/cells/columns/export-scanner.ts';
-import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
+import { REQUIRED_COLUMNS } from '../../../src/cells/header.ts';
 import { DATETIME_DASH, DATETIME_DOT, LONG, LONG_WIDE, NULL_TEXT, STRING } from '../../../src/cells/types/forms.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
-import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
 import { MAX_COLUMNS } from '../../../src/cells/csv/row.ts';
+import { REQUIRED_COLUMNS } from '../../../src/cells/header.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
-import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
 import { UnusableCsv } from '../../../src/cells/csv/malformed.ts';
+import { REQUIRED_COLUMNS } from '../../../src/cells/header.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 

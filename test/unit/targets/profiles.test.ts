@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
-import { EXTERNAL_ID } from '../../../src/cells/csv/header.ts';
+import { EXTERNAL_ID } from '../../../src/cells/header.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { record } from '../../support/recorder.ts';

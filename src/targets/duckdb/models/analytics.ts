@@ -1,6 +1,6 @@
 import { configError } from '../../../base/errors.ts';
 import { identifier, literal } from '../../../base/sql.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/csv/header.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/header.ts';
 import type { ColumnType } from '../../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
 import { columnValueSql, localTimeSql, occurredAtSql } from '../../../engine/column-sql.ts';

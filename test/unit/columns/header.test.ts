@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { headerColumns, missingColumns } from '../../../src/cells/csv/header.ts';
+import { headerColumns, missingColumns } from '../../../src/cells/header.ts';
 
 const SYSTEM = [
   'df_unified_id',

@@ -1,5 +1,9 @@
-import columns from '../../../schemas/columns.json' with { type: 'json' };
-import type { ColumnType } from '../types/column-types.ts';
+// This folder: one export, from its bytes to the types of its columns. `csv/` finds its rows and cells, `types/` says what
+// a cell is, and `columns/` scans the cells of each column. This file is the columns that the service fixes, and what the
+// names of a header make of them.
+
+import columns from '../../schemas/columns.json' with { type: 'json' };
+import type { ColumnType } from './types/column-types.ts';
 
 export const UNIFIED_ID = 'df_unified_id';
 /** The id by which the company knows a profile. */
