@@ -42,10 +42,10 @@ export class HashKey {
     return hash;
   }
 
-  /** The pads of HMAC in hex, under the names of `hmacInSql` (engine/people) with this prefix. Each tells the key. */
-  hmacPads(prefix = ''): Readonly<Record<string, string>> {
+  /** The pads of HMAC in hex, under the names that `hmacSql` (engine/people) gives them. Each tells the key. */
+  hmacPads(keyName: string): Readonly<Record<string, string>> {
     const padded = (pad: number) => Buffer.from(this.#block.map((byte) => byte ^ pad)).toString('hex');
-    return { [`${prefix}inner_pad`]: padded(INNER_PAD), [`${prefix}outer_pad`]: padded(OUTER_PAD) };
+    return { [`${keyName}_inner_pad`]: padded(INNER_PAD), [`${keyName}_outer_pad`]: padded(OUTER_PAD) };
   }
 
   #hash(value: string | Uint8Array): string {

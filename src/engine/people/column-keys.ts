@@ -7,12 +7,11 @@ import { looksHashed } from './people.ts';
 
 /** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
 export class ColumnKeys {
-  /** The key of the query, whether or not rows have hashes under it. */
-  readonly hashKey: HashKey | undefined;
-  /** The same key if rows have hashes under it, else undefined. */
+  /** The key of the query if rows have hashes under it, else undefined. */
   readonly matchingKey: HashKey | undefined;
-  /** True if rows have plain values. */
-  readonly hasPlainRows: boolean;
+  /** The key of the query if rows have plain values, whose hashes others may have; else undefined. */
+  readonly keyOfPlainRows: HashKey | undefined;
+  readonly #hasPlainRows: boolean;
   readonly #source: string;
   /** Check values of the keys of all hashes, oldest first. */
   readonly #keyChecks: readonly string[];
@@ -27,9 +26,9 @@ export class ColumnKeys {
       columns.includes(nfc(source)) ? key_check : null,
     );
     this.#source = source;
-    this.hashKey = hashKey;
     this.#keyChecks = keyChecks.filter((keyCheck) => keyCheck !== null);
-    this.hasPlainRows = keyChecks.includes(null);
+    this.#hasPlainRows = keyChecks.includes(null);
+    this.keyOfPlainRows = this.#hasPlainRows ? hashKey : undefined;
     this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
   }
 
@@ -60,9 +59,9 @@ export class ColumnKeys {
     const warning = (how: string) =>
       `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
-    if (ids.some(({ isHashed }) => isHashed) && this.hasPlainRows && this.hashKey === undefined)
+    if (ids.some(({ isHashed }) => isHashed) && this.#hasPlainRows && this.keyOfPlainRows === undefined)
       return [warning('plain, and only its hash is known')];
-    if (!this.hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
+    if (!this.#hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);
     return hasOtherKeys ? [warning('hashed under another key')] : [];
   }

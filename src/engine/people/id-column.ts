@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { groupBy } from '../../base/group.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
@@ -28,6 +29,12 @@ interface SoughtId {
   readonly queryId: string;
   /** True for the hash of a unified id: warnings and refusals tell it apart. The look-up takes all ids alike. */
   readonly isHashed: boolean;
+}
+
+/** An id, and a cell that stands for it. */
+interface IdInCell {
+  readonly id: string;
+  readonly cell: string;
 }
 
 /** What a look-up finds in a column. */
@@ -81,81 +88,76 @@ export class IdColumn {
    */
   async lookUp(soughtIds: readonly SoughtId[], suppressedPeople?: SuppressedPeople): Promise<LookUp> {
     const { placeName, engine } = this.#table;
-    const suppressedIds = await this.#suppressedIds(suppressedPeople);
     const warnings = this.keys.missedRowsWarnings(placeName, soughtIds);
-    const ids = [...soughtIds, ...suppressedIds.map((id) => ({ id, queryId: null }))];
+    const soughtById = groupBy(soughtIds, ({ id }) => id);
+    const ids = new Set([...soughtById.keys(), ...(await this.#suppressedIds(suppressedPeople))]);
     // A condition without a look-up needs no scan of the rows.
-    if (this.cellSqls.length === 0 || ids.length === 0)
-      return { conditionSql: 'false', warnings, queryIdsOf: () => [] };
-    const matchTable = await this.#storeMatches(ids);
-    const rows = await engine.rows(`
-      SELECT cell, list(query_id) AS query_ids
-      FROM ${matchTable}
-      WHERE query_id IS NOT NULL
-      GROUP BY cell`);
-    const idsByCell = new Map(rows.map(({ cell, query_ids }) => [String(cell), query_ids as readonly string[]]));
-    const isMatchSql = (cellSql: string) => `coalesce(${cellSql} IN (SELECT cell FROM ${matchTable}), false)`;
+    if (this.cellSqls.length === 0 || ids.size === 0) return { conditionSql: 'false', warnings, queryIdsOf: () => [] };
+    const byCell = groupBy(await this.#cellsOf([...ids]), ({ cell }) => cell);
+    const cellTable = `temp.main._dfinery_cells_${randomBytes(8).toString('hex')}`;
+    const cells = JSON.stringify([...byCell.keys()]);
+    await engine.run(`CREATE TEMP TABLE ${cellTable} AS SELECT ${textsSql('cells')} AS cell`, { cells });
+    const isSoughtSql = (cellSql: string) => `coalesce(${cellSql} IN (SELECT cell FROM ${cellTable}), false)`;
     return {
-      conditionSql: anyOfSql(this.cellSqls.map(isMatchSql)),
+      conditionSql: anyOfSql(this.cellSqls.map(isSoughtSql)),
       warnings,
-      queryIdsOf: (cells) => cells.flatMap((cell) => idsByCell.get(cell) ?? []),
+      queryIdsOf: (cells) => {
+        const idsInCells = cells.flatMap((cell) => byCell.get(cell) ?? []);
+        return idsInCells.flatMap(({ id }) => soughtById.get(id) ?? []).map(({ queryId }) => queryId);
+      },
     };
-  }
-
-  /**
-   * Makes a temporary table (query_id, cell) of what cells may hold for these ids. Returns its name.
-   * `queryId` is null for an id of the suppression list, which nobody asked for.
-   *
-   * | rows of the column              | what their cells hold for an id                   |
-   * | ------------------------------- | ------------------------------------------------- |
-   * | any                             | the id, or its value in a type of the column      |
-   * | some hashed under `matchingKey` | the hash of these                                 |
-   * | some plain, and a key is given  | for an id that is a hash: the text with this hash |
-   */
-  async #storeMatches(ids: readonly { readonly id: string; readonly queryId: string | null }[]): Promise<string> {
-    const { hashKey, matchingKey, hasPlainRows } = this.keys;
-    const plainSqls = ['id', ...this.#typedCodecs.map((codec) => canonicalSql(codec, 'id'))];
-    const idHmac = matchingKey && hmacInSql(matchingKey);
-    const textSqls = idHmac === undefined ? plainSqls : [...plainSqls, ...plainSqls.map(idHmac.sqlOf)];
-    // Such a hash is that of other rows, of another place or of the suppression list.
-    const cellHmac = hasPlainRows && ids.some(({ id }) => looksHashed(id)) ? hashKey && hmacInSql(hashKey) : undefined;
-    const hashedCellsSql =
-      cellHmac &&
-      `UNION
-      SELECT query_id, cell
-      FROM ${this.#distinctCellsSql}
-      JOIN texts ON text = ${cellHmac.sqlOf('cell')}`;
-    const matchTable = `temp.main._dfinery_matches_${randomBytes(8).toString('hex')}`;
-    const sql = `
-      CREATE TEMP TABLE ${matchTable} AS
-      WITH
-        ids AS (SELECT unnest(from_json($ids, '[{"id":"VARCHAR","queryId":"VARCHAR"}]'), recursive := true)),
-        texts AS (SELECT queryId AS query_id, unnest(${listSql(textSqls)}) AS text FROM ids)
-      SELECT DISTINCT query_id, text AS cell
-      FROM texts
-      WHERE text <> ''
-      ${hashedCellsSql ?? ''}`;
-    await this.#table.engine.run(sql, { ids: JSON.stringify(ids), ...idHmac?.values, ...cellHmac?.values });
-    return matchTable;
   }
 
   /** The ids in its cells that are on the suppression list, by the id or by its hash. */
   async #suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
-    const { hashKey, hasPlainRows } = this.keys;
-    const listHmac = hmacInSql(key);
-    const cellHmac = hasPlainRows ? hashKey && hmacInSql(hashKey, 'cell_') : undefined;
-    const idSqls = cellHmac === undefined ? ['cell'] : ['cell', cellHmac.sqlOf('cell')];
-    const isListedSql = (idSql: string) =>
-      `${listHmac.sqlOf(idSql)} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
+    const { keyOfPlainRows } = this.keys;
+    const idSqls = keyOfPlainRows === undefined ? ['cell'] : ['cell', hmacSql('cell', 'hash_key')];
+    const isListedSql = (idSql: string) => `${hmacSql(idSql, 'list_key')} IN (SELECT ${textsSql('hmacs')})`;
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isListedSql))}`;
-    const values = { hmacs: JSON.stringify(hmacs), ...listHmac.values, ...cellHmac?.values };
-    return (await this.#table.engine.rows(sql, values)).map(({ cell }) => String(cell));
+    const pads = { ...key.hmacPads('list_key'), ...keyOfPlainRows?.hmacPads('hash_key') };
+    const rows = await this.#table.engine.rows(sql, { hmacs: JSON.stringify(hmacs), ...pads });
+    return rows.map(({ cell }) => String(cell));
   }
 
-  /** Pairs of one of these ids and a cell: another spelling of the id, or the hash of a usual spelling. */
-  async similarIds(ids: readonly string[]): Promise<(readonly [id: string, similarId: string])[]> {
+  /**
+   * What cells may hold for these ids:
+   *
+   * | rows of the column                 | their cells                                       |
+   * | ---------------------------------- | ------------------------------------------------- |
+   * | any                                | the id, or its value in a type of the column      |
+   * | some hashed under `matchingKey`    | the hash of these                                 |
+   * | some plain, under `keyOfPlainRows` | for an id that is a hash: the text with this hash |
+   */
+  async #cellsOf(ids: readonly string[]): Promise<IdInCell[]> {
+    const { matchingKey, keyOfPlainRows } = this.keys;
+    const plainTexts = [...ids.map((id) => ({ id, cell: id })), ...(await this.#typedTexts(ids))];
+    const hashes = matchingKey && plainTexts.map(({ id, cell }) => ({ id, cell: matchingKey.hashOf(cell) }));
+    // Such a hash is that of other rows, of another place or of the suppression list.
+    const hashedIds = ids.filter(looksHashed);
+    const cells = keyOfPlainRows && hashedIds.length > 0 ? await this.#cellsWithHash(hashedIds, keyOfPlainRows) : [];
+    return [...plainTexts, ...(hashes ?? []), ...cells];
+  }
+
+  /** The canonical texts of ids in the types of the column, if they have a value there. */
+  async #typedTexts(ids: readonly string[]): Promise<IdInCell[]> {
+    if (this.#typedCodecs.length === 0) return [];
+    const textSqls = this.#typedCodecs.map((codec) => canonicalSql(codec, 'id'));
+    const sql = `SELECT id, unnest(${listSql(textSqls)}) AS cell FROM (SELECT ${textsSql('ids')} AS id)`;
+    return this.#idsInCells(sql, { ids: JSON.stringify(ids) });
+  }
+
+  #cellsWithHash(hashes: readonly string[], key: HashKey): Promise<IdInCell[]> {
+    const sql = `
+      SELECT ${hmacSql('cell', 'hash_key')} AS id, cell
+      FROM ${this.#distinctCellsSql}
+      WHERE id IN (SELECT ${textsSql('hashes')})`;
+    return this.#idsInCells(sql, { hashes: JSON.stringify(hashes), ...key.hmacPads('hash_key') });
+  }
+
+  /** For these ids, cells with another spelling of the id, or with the hash of a usual spelling. */
+  async similarIds(ids: readonly string[]): Promise<IdInCell[]> {
     if (ids.length === 0 || this.cellSqls.length === 0) return [];
     const { matchingKey } = this.keys;
     const spellings = ids.flatMap((id) => {
@@ -171,8 +173,12 @@ export class IdColumn {
       FROM ids
       JOIN cells USING (folded)
       WHERE folded <> ''`;
-    const rows = await this.#table.engine.rows(sql, { spellings: JSON.stringify(spellings) });
-    return rows.map(({ id, cell }) => [String(id), String(cell)]);
+    return this.#idsInCells(sql, { spellings: JSON.stringify(spellings) });
+  }
+
+  async #idsInCells(sql: string, values: Readonly<Record<string, string>>): Promise<IdInCell[]> {
+    const rows = await this.#table.engine.rows(sql, values);
+    return rows.flatMap(({ id, cell }) => (cell === null ? [] : { id: String(id), cell: String(cell) }));
   }
 }
 
@@ -186,11 +192,11 @@ const canonicalSql = ({ valueSql, textSql }: ColumnCodec, text: string): string 
   `list_transform([${valueSql(text)}], lambda v0: ${textSql('v0')})[1]`;
 
 /**
- * HMAC-SHA-256 in hex under a key, as SQL of a text. The pads of the key are `values` of the statement, under names that
- * begin with `prefix`: no message of the engine can quote them.
+ * HMAC-SHA-256 of a text in hex. The pads of the key are values of the statement, `hmacPads` with the name of the key: no
+ * message of the engine can quote them.
  */
-const hmacInSql = (key: HashKey, prefix = '') => ({
-  sqlOf: (text: string): string =>
-    `sha256(unhex($${prefix}outer_pad) || unhex(sha256(unhex($${prefix}inner_pad) || encode(${text}))))`,
-  values: key.hmacPads(prefix),
-});
+const hmacSql = (text: string, keyName: string): string =>
+  `sha256(unhex($${keyName}_outer_pad) || unhex(sha256(unhex($${keyName}_inner_pad) || encode(${text}))))`;
+
+/** The texts of a value of the statement, which is a JSON list, one a row. */
+const textsSql = (valueName: string): string => `unnest(from_json($${valueName}, '["VARCHAR"]'))`;
