@@ -1,11 +1,11 @@
 -- People and events of each day that has an event.
-WITH placed AS (
+WITH event_periods AS (
   SELECT *, min(period) OVER (PARTITION BY person) AS first_period
   FROM (SELECT person, name, CAST(date_trunc('day', day) AS DATE) AS period FROM {{ events() }})
 )
 SELECT period AS day, count(DISTINCT person) AS people,
   count(DISTINCT person) FILTER (WHERE period = first_period) AS new_people, count(*) AS events,
   count(*) FILTER (WHERE name = 'df_start_session') AS sessions
-FROM placed
+FROM event_periods
 WHERE period IS NOT NULL
 GROUP BY period

@@ -33,10 +33,9 @@ export interface EngineOptions {
 export class Engine {
   readonly file: string;
   readonly clock: Clock;
-  /** True once memory did not suffice for a transaction. */
-  isLowOnMemory = false;
   readonly #closeAll: () => void;
   readonly #connection: DuckDBConnection;
+  #isLowOnMemory = false;
   readonly #interrupt = () => this.#connection.interrupt();
   #signal: AbortSignal | undefined;
 
@@ -48,6 +47,11 @@ export class Engine {
     this.#closeAll = closeAll;
     this.#signal = signal;
     signal?.addEventListener('abort', this.#interrupt);
+  }
+
+  /** True once memory did not suffice for a transaction: row groups are then smaller. */
+  get isLowOnMemory(): boolean {
+    return this.#isLowOnMemory;
   }
 
   /** Throws the reason of an abort that this engine does not ignore. */
@@ -109,8 +113,8 @@ export class Engine {
         // A commit that failed has rolled back already.
         await this.#connection.run('ROLLBACK').catch(() => {});
         this.throwIfAborted();
-        if (isEngineFailure(error, 'outOfMemory') && !this.isLowOnMemory) {
-          this.isLowOnMemory = true;
+        if (isEngineFailure(error, 'outOfMemory') && !this.#isLowOnMemory) {
+          this.#isLowOnMemory = true;
           await this.run('SET threads = 1');
         } else if (isCsvMisread(error) && readsInParallel) {
           readsInParallel = false;

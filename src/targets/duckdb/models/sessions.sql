@@ -17,7 +17,7 @@ WITH grouped AS (
 ), enclosed AS (
   -- Enclosed are a start event, the first end event of its segment, and what is between.
   SELECT *, segment > 0
-    AND coalesce(count(*) FILTER (WHERE is_end) OVER (in_segment ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) = 0
+    AND count(*) FILTER (WHERE is_end) OVER (in_segment ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) = 0
     AND count(*) FILTER (WHERE is_end) OVER (in_segment ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) > 0 AS is_enclosed
   FROM segmented
   WINDOW in_segment AS (PARTITION BY person, lone_event, segment ORDER BY position)

@@ -39,7 +39,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (tables.user_profiles?.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
   },
 
-  read: (place) => readVersion(place, NO_TABLES),
+  read: (place) => readVersion(place, EMPTY_TABLES),
   async readNewer(place, versionBefore) {
     const version = await readVersion(place, versionBefore.tables);
     return isDeepStrictEqual(positionsOf(version), positionsOf(versionBefore)) ? undefined : version;
@@ -97,7 +97,7 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   };
 }
 
-const NO_TABLES: DeltaTables = { events: emptyTable(EVENTS.name), user_profiles: emptyTable(USER_PROFILES.name) };
+const EMPTY_TABLES: DeltaTables = { events: emptyTable(EVENTS.name), user_profiles: emptyTable(USER_PROFILES.name) };
 
 /** By what a later version differs from this one. */
 const positionsOf = (version: DeltaVersion) =>
