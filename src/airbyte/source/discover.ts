@@ -1,5 +1,6 @@
 import { transientError, UserError } from '../../base/errors.ts';
 import { nfc, sentenceOf } from '../../base/text.ts';
+import type { ColumnScan } from '../../cells/columns/column-scanner.ts';
 import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/header.ts';
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
@@ -57,11 +58,11 @@ async function discoverProfileColumns(
       downloadProfiles(ALL_PROPERTIES, { ...deps, signal, openOutput: () => ({ write() {} }) }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
-    const columns = download.scan.columns.map((scan) => {
-      const source = scan.headerName;
-      return { source, type: columnTypes.get(nfc(source)) ?? discoveredType(scan) };
-    });
-    return [...idColumns, ...columns.filter(({ source }) => !ID_NAMES.includes(source))];
+    const attributes = download.scan.columns.filter(
+      ({ headerName, occurrence }) => occurrence > 1 || !ID_NAMES.includes(headerName),
+    );
+    const typeOf = (scan: ColumnScan) => columnTypes.get(nfc(scan.headerName)) ?? discoveredType(scan);
+    return [...idColumns, ...attributes.map((scan) => ({ source: scan.headerName, type: typeOf(scan) }))];
   } catch (error) {
     deps.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;

@@ -2,9 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { source } from '../../../src/airbyte/source/source.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
+import { REQUIRED_COLUMNS } from '../../../src/cells/header.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { configured, InputFiles, type Json, runInProcess } from '../../support/airbyte/connector.ts';
 import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
+import { serve, whole } from '../../support/service/faulty-server.ts';
 
 /** The second request of profiles, which `read` sends after `discover`, is refused. */
 const REFUSED = { answers: [{ operation: 'profiles', nth: [2], status: 401 }] };
@@ -61,6 +63,19 @@ describe('the stream user_profiles', () => {
     const profiles = dropped.catalog().streams.find(({ name }) => name === 'user_profiles');
     expect(profiles).toMatchObject({ json_schema: { properties: { df_unified_id: {} } } });
     expect(profiles).not.toMatchObject({ json_schema: { properties: { df_external_id: {} } } });
+  });
+
+  it('has a second column with the name of an id under a name of its own', async () => {
+    const csv = 'df_unified_id,df_unified_id\nu,v\n';
+    const { url } = await serve(({ line }) =>
+      whole(200, line.includes('userprofile') ? csv : `${REQUIRED_COLUMNS.join(',')}\n`),
+    );
+    const config = { base_url: url, service_id: 'service', export_token: 'export-token', user_profiles: true };
+    const { streams } = (await run('discover', config)).catalog();
+    const { json_schema } = streams.find(({ name }) => name === 'user_profiles') ?? {};
+    expect(Object.keys(json_schema?.properties ?? {})).toEqual(
+      expect.arrayContaining(['df_unified_id', expect.stringMatching(/^df_unified_id_[0-9a-f]{6}$/)]),
+    );
   });
 
   it('sends every profile once, beside the days, with a state behind it, and names what the catalog lacks', async () => {
