@@ -29,8 +29,6 @@ const MAX_DICTIONARY_VALUES = 4_096;
 export const METADATA_KEYS = {
   /** The receipt of the file, as JSON. */
   receipt: 'dfinery.receipt',
-  /** The instant at which it was written (ISO, UTC). */
-  writtenAt: 'dfinery.written_at',
   /** Of profiles: the state of their table, as JSON. */
   table: 'dfinery.table',
 };
@@ -87,11 +85,9 @@ export async function writeTableFile(
 ): Promise<NewFile> {
   const { day } = receipt;
   const localPath = join(runFolder.path, randomUUID());
-  const writtenAt = new Date(engine.clock.now()).toISOString();
   const metadata = {
     'dfinery.version': VERSION,
     [METADATA_KEYS.receipt]: JSON.stringify(receipt),
-    [METADATA_KEYS.writtenAt]: writtenAt,
     ...(profilesState !== undefined && { [METADATA_KEYS.table]: JSON.stringify(tableToJson(profilesState)) }),
   };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
@@ -109,7 +105,7 @@ export async function writeTableFile(
   const [rows, bytes] = [row.count, row.file_size_bytes].map(Number);
   const sha256 = await hashFile(localPath);
   const path = format.layout.newPath(day, table);
-  return { table, day, path, localPath, rows, bytes, statistics, writtenAt, columns, sha256 };
+  return { table, day, path, localPath, rows, bytes, statistics, columns, sha256 };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes. */

@@ -32,8 +32,6 @@ export interface ColumnStatistics {
 export interface NewFile extends TableFile {
   readonly localPath: string;
   readonly rows: number;
-  /** Instant (ISO, UTC). */
-  readonly writtenAt: string;
   /** By the name of the column. */
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }

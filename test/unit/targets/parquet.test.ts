@@ -461,10 +461,13 @@ describe('a Parquet folder', () => {
     expect(state().events.days[0]).not.toHaveProperty('pruned');
   });
 
-  it('takes the file that a killed run wrote last, also if the clock was set back before', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+  it.each([
+    ['', D1, '1'],
+    [' with a wider column', D2, 'x'],
+  ])('takes the file that a killed run wrote last%s, also if the clock was set back before', async (_, day, n) => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
     const clock = { ...place.clock, now: () => place.clock.now() - HOUR_MS };
-    await stoppedAfter('rename', fileOf(D1), () => place.load([[place.of(D1, [{ id: 'b' }])]], { clock }));
+    await stoppedAfter('rename', fileOf(D1), () => place.load([[place.of(day, [{ id: 'b', n }])]], { clock }));
     expect((await place.verify()).differences).toEqual([]);
     expect(await place.report()).toMatchObject({ rows: 1 });
   });

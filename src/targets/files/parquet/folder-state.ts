@@ -50,8 +50,6 @@ export type FolderPlace = OpenPlace<DiskStorage>;
 export interface FolderFile extends TableFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
-  /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
-  readonly writtenAt: string;
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */
@@ -92,6 +90,13 @@ export const EMPTY_FOLDER: FolderVersion = {
   stateText: '',
 };
 
+/** What `_dfinery.json` says. */
+export interface FolderRecord {
+  readonly state: PlaceState;
+  readonly tableColumns: ByTable<FileColumns>;
+  readonly filesByPath: ReadonlyMap<string, RecordedFile>;
+}
+
 interface FolderJson {
   readonly v: number;
   readonly writer: string;
@@ -99,10 +104,7 @@ interface FolderJson {
   readonly last_run?: RunRecord | undefined;
   readonly events: TableJson;
   readonly user_profiles?: TableJson | undefined;
-  readonly files: readonly (Omit<FolderFile, 'path' | 'columns' | 'writtenAt'> & {
-    readonly written_at: string;
-    readonly other_columns?: true | undefined;
-  })[];
+  readonly files: readonly (Omit<FolderFile, 'path' | 'columns'> & { readonly other_columns?: true | undefined })[];
 }
 
 const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<FileColumns> => ({
@@ -136,16 +138,15 @@ export function stateTextOf(version: FolderVersion): string {
     files: recordedFiles
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map((file) => {
-        const { table, day, bytes, modified, sha256, writtenAt } = file;
-        const other_columns = hasTableColumns(file) ? undefined : true;
-        return { table, day, bytes, modified, sha256, written_at: writtenAt, other_columns };
+        const { table, day, bytes, modified, sha256 } = file;
+        return { table, day, bytes, modified, sha256, other_columns: hasTableColumns(file) ? undefined : true };
       }),
   };
   return `${JSON.stringify(json)}\n`;
 }
 
-/** What a text says of the folder, and of its files by their paths. Throws a configuration failure for a damaged one. */
-export function parseStateText(text: string, subject: string) {
+/** Throws a configuration failure for a damaged text. */
+export function parseStateText(text: string, subject: string): FolderRecord {
   const value = parseJson(text, subject);
   checkVersion(value, FORMAT_VERSION, subject);
   const json = requireValid<FolderJson>(validFolder, value, subject);
@@ -156,9 +157,9 @@ export function parseStateText(text: string, subject: string) {
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const recordedFiles = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): RecordedFile => {
+  const recordedFiles = json.files.map(({ other_columns: hasOthers, ...file }): RecordedFile => {
     const columns = hasOthers ? undefined : tableColumns[file.table];
-    return { ...file, path: filePath(file.day, file.table), columns, writtenAt };
+    return { ...file, path: filePath(file.day, file.table), columns };
   });
-  return { state, recordedFiles: new Map(recordedFiles.map((file) => [file.path, file])) };
+  return { state, tableColumns, filesByPath: new Map(recordedFiles.map((file) => [file.path, file])) };
 }

@@ -7,7 +7,7 @@ import { zoneOf } from '../../../cells/types/zone.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isEngineFailure } from '../../../engine/session/engine-errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
-import type { PlaceState, TableState } from '../../../table/place-state.ts';
+import type { TableState } from '../../../table/place-state.ts';
 import {
   countStoredRows,
   findRemovedDays,
@@ -16,7 +16,7 @@ import {
   withPrunedDays,
 } from '../../../table/receipts.ts';
 import { EVENTS, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
-import { columnTypeOf, fileProgramColumns } from '../file-layout.ts';
+import { columnTypeOf, type FileColumns, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
@@ -27,6 +27,7 @@ import {
   FOLDER_LAYOUT,
   type FolderFile,
   type FolderPlace,
+  type FolderRecord,
   type FolderVersion,
   filePath,
   PROFILES_FILE,
@@ -45,20 +46,31 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const { engine, storage } = place;
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
-  const { state, recordedFiles } = parseStateText(stateText, storage.fullPath(STATE_FILE));
-  const comparisons = [];
-  for (const path of [...(await eventPathsIn(storage)), PROFILES_FILE]) {
-    comparisons.push(await compareFile(place, state, path, recordedFiles.get(path)));
-  }
-  const files = comparisons.flatMap(({ file }) => file ?? []);
-  const adoptedMetadata = comparisons.flatMap(({ metadata }) => metadata ?? []);
-  const damagedFiles = comparisons.flatMap(({ damaged }) => damaged ?? []);
-  const correction = correctedState(state, adoptedMetadata, { files, damagedFiles }, engine.clock.now());
-  return { ...correction, isLoaded: true, files, damagedFiles, stateText };
+  const record = parseStateText(stateText, storage.fullPath(STATE_FILE));
+  const days: FileReading[] = [];
+  for (const path of await eventPathsIn(storage)) days.push(await readFile(place, record, path));
+  const profiles = await readFile(place, record, PROFILES_FILE);
+  const { events, removedDays } = eventsWith(record.state.events, days, engine.clock.now());
+  return {
+    isLoaded: true,
+    state: { ...record.state, events, user_profiles: profilesWith(record.state.user_profiles, profiles) },
+    files: [...days, profiles].flatMap(({ file }) => file ?? []),
+    damagedFiles: [...days, profiles].flatMap(({ damagedFile }) => damagedFile ?? []),
+    removedDays,
+    stateText,
+  };
+}
+
+/** What is at a path: a file of a table, a damaged one, or neither of them. */
+interface FileReading {
+  readonly file?: FolderFile;
+  /** What an adopted file says of itself. */
+  readonly metadata?: FileMetadata;
+  readonly damagedFile?: DamagedFolderFile;
 }
 
 /**
- * What a file is beside its record and its receipt in the state. A file of the recorded size and time has the recorded
+ * Reads a file beside its record and its receipt in the state. A file of the recorded size and time has the recorded
  * hash. The first row counts that is true.
  *
  *   the file                                             is
@@ -71,19 +83,16 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
  *
  * The receipt of an unchanged file is in the state, that of an adopted file in its own metadata.
  */
-async function compareFile(
-  { engine, storage }: FolderPlace,
-  state: PlaceState,
-  path: string,
-  recordedFile: RecordedFile | undefined,
-): Promise<{ readonly file?: FolderFile; readonly metadata?: FileMetadata; readonly damaged?: DamagedFolderFile }> {
+async function readFile({ engine, storage }: FolderPlace, record: FolderRecord, path: string): Promise<FileReading> {
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   if (onDisk === undefined) return {}; // missing
+  const recordedFile = record.filesByPath.get(path);
   const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
+  const tableState = record.state[table];
   // Of profiles it is that of their one receipt; undefined if the state has no table of them.
-  const day = dayOfPath(path) ?? state.user_profiles?.receipts.keys().next().value;
-  const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
+  const day = dayOfPath(path) ?? tableState?.receipts.keys().next().value;
+  const storedReceipt = day === undefined ? undefined : tableState?.receipts.get(day);
   const hasSameSizeAndTime = recordedFile?.bytes === onDisk.bytes && recordedFile.modified === onDisk.modified;
   const sha256 = hasSameSizeAndTime ? recordedFile.sha256 : await hashFile(localPath);
   const hasSameHash = recordedFile?.sha256 === sha256;
@@ -92,19 +101,12 @@ async function compareFile(
     return { file: { ...recordedFile, ...onDisk, columns } }; // unchanged
   }
   const metadata = await readMetadata(engine, localPath, path);
-  if (metadata !== undefined) {
-    const { receipt, writtenAt, columns } = metadata;
-    // The receipt of a file that only got new columns is the same. Receipts are in order also if the clock was set back.
-    const isLater =
-      receipt.changed_at > (storedReceipt?.changed_at ?? '') ||
-      (recordedFile !== undefined && writtenAt > recordedFile.writtenAt);
-    if (hasSameHash || (isLater && hasKnownColumns(metadata, state))) {
-      const file = { table, day: receipt.day, path, ...onDisk, sha256, writtenAt, columns };
-      return { file, metadata }; // adopted
-    }
+  if (metadata !== undefined && (hasSameHash || isLater(metadata, storedReceipt, recordedFile, record))) {
+    const { receipt, columns } = metadata;
+    return { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, metadata }; // adopted
   }
   if (day === undefined) return {}; // of another program
-  return { damaged: { table, day, path, recordedFile, tableState: state[table] } }; // damaged
+  return { damagedFile: { table, day, path, recordedFile, tableState } };
 }
 
 /** The paths of the files of all days that have a folder, whether or not the file is there. */
@@ -115,23 +117,40 @@ async function eventPathsIn(storage: DiskStorage): Promise<string[]> {
 }
 
 /** What a file says of itself. */
-interface FileMetadata extends Pick<FolderFile, 'writtenAt' | 'columns'> {
+interface FileMetadata extends Pick<FolderFile, 'columns'> {
   readonly receipt: StoredReceipt;
   /** Of the profiles: the state of their table. */
   readonly profilesState: TableState | undefined;
 }
 
-/** True if the table of a file has all of its columns, each in its type or in one that it widens to. */
-function hasKnownColumns({ columns, profilesState }: FileMetadata, { events }: PlaceState): boolean {
-  const table = profilesState ?? events;
+/**
+ * True for a file that was written after the recorded one. If a run only gave it the new columns of its table, it has
+ * the same receipt.
+ */
+function isLater(
+  metadata: FileMetadata,
+  storedReceipt: StoredReceipt | undefined,
+  recordedFile: RecordedFile | undefined,
+  { state, tableColumns }: FolderRecord,
+): boolean {
+  const { receipt, columns, profilesState } = metadata;
+  if (receipt.changed_at !== storedReceipt?.changed_at)
+    return (
+      receipt.changed_at > (storedReceipt?.changed_at ?? '') && hasKnownColumns(columns, profilesState ?? state.events)
+    );
+  const hadOtherColumns = recordedFile !== undefined && recordedFile.columns === undefined;
+  return hadOtherColumns && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[recordedFile.table]);
+}
+
+/** True if a table has all columns of a file, each in its type or in one that it widens to. */
+function hasKnownColumns(columns: FileColumns, table: TableState): boolean {
   const zone = zoneOf(table.timezone);
-  const tableColumns = new Map(typedColumns(table.columns).map((column) => [column.name, column]));
-  const programTypes = new Map(fileProgramColumns(FOLDER_LAYOUT, table.timezone).map(({ name, type }) => [name, type]));
+  const tableColumns = fileColumns(FOLDER_LAYOUT, table);
   return [...columns].every(([name, fileType]) => {
-    const column = tableColumns.get(name);
-    if (column === undefined) return programTypes.get(name) === fileType;
+    if (tableColumns.get(name) === fileType) return true;
     const typeInFile = columnTypeOf(fileType, zone);
-    return typeInFile !== undefined && canWiden(typeInFile, column.type, column.forms, zone);
+    const column = typedColumns(table.columns).find((column) => column.name === name);
+    return typeInFile && column && canWiden(typeInFile, column.type, column.forms, zone);
   });
 }
 
@@ -149,8 +168,7 @@ async function readMetadata(engine: Engine, localPath: string, path: string): Pr
     // Somebody may have moved it here from another day, or from the other table.
     if (path !== filePath(receipt.day, table) || (await countRowsOfFile(engine, localPath)) !== receipt.rows_stored)
       return undefined;
-    const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
-    return { receipt, profilesState, writtenAt, columns: await readFileColumns(engine, localPath) };
+    return { receipt, profilesState, columns: await readFileColumns(engine, localPath) };
   } catch (error) {
     engine.throwIfAborted();
     if (isEngineFailure(error, 'outOfMemory')) throw error;
@@ -158,23 +176,17 @@ async function readMetadata(engine: Engine, localPath: string, path: string): Pr
   }
 }
 
-/** The state with what adopted files say of themselves. Days without a file are pruned. */
-function correctedState(
-  before: PlaceState,
-  adoptedMetadata: readonly FileMetadata[],
-  { files, damagedFiles }: Pick<FolderVersion, 'files' | 'damagedFiles'>,
-  now: number,
-) {
-  const newReceipts = adoptedMetadata.flatMap(({ receipt, profilesState }) =>
-    profilesState === undefined ? receipt : [],
-  );
-  const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
-  const eventFiles = [...files, ...damagedFiles].filter(({ table }) => table === EVENTS.name);
-  const removedDays = findRemovedDays(receipts, new Set(eventFiles.map(({ day }) => day)));
-  const events = { ...before.events, receipts: withPrunedDays(receipts, removedDays, now) };
-  const [profiles = before.user_profiles] = adoptedMetadata.flatMap(({ profilesState }) => profilesState ?? []);
-  // Profiles are no table without their file, unless they have no row.
-  const hasProfiles =
-    files.some(({ table }) => table === USER_PROFILES.name) || countStoredRows(profiles?.receipts.values() ?? []) === 0;
-  return { state: { ...before, events, user_profiles: hasProfiles ? profiles : undefined }, removedDays };
+/** The table of events with the receipts of adopted files. Days whose file is missing are pruned. */
+function eventsWith(before: TableState, days: readonly FileReading[], now: number) {
+  const adoptedReceipts = days.flatMap(({ metadata }) => metadata?.receipt ?? []);
+  const receipts = receiptsOf([...before.receipts.values(), ...adoptedReceipts]);
+  const daysWithFile = new Set(days.map(({ file, damagedFile }) => (file ?? damagedFile)?.day));
+  const removedDays = findRemovedDays(receipts, daysWithFile);
+  return { events: { ...before, receipts: withPrunedDays(receipts, removedDays, now) }, removedDays };
+}
+
+/** The table of profiles, as an adopted file says. Without its file there is none, unless it has no row. */
+function profilesWith(before: TableState | undefined, { file, metadata }: FileReading): TableState | undefined {
+  const profiles = metadata?.profilesState ?? before;
+  return file !== undefined || countStoredRows(profiles?.receipts.values() ?? []) === 0 ? profiles : undefined;
 }
