@@ -8,7 +8,6 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
-import type { Ledger } from './ledger/ledger.ts';
 import { type PurgeOutcome, purgePlaces } from './purge.ts';
 import { type OnDecided, type RequestResult, sendRequests } from './requests.ts';
 
@@ -72,50 +71,44 @@ export async function runErasure(options: ErasureOptions & ErasureEvents) {
   return { report, failure: worstOf([...(purgeOutcome?.failures ?? []), requestsFailure]) };
 }
 
-/** The failure of requests that were stopped, or left ids undecided or rejected. */
+/** If the service rejects so many ids, and has never confirmed one, the ids are probably of another kind. */
+const MIN_REJECTED = 10;
+
+/** The failure of requests that were stopped, or left ids undecided or rejected; undefined if that is no failure. */
 function requestFailure(
   { ledger, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
   purgeOutcome: PurgeOutcome | undefined,
-  options: ErasureOptions,
+  { settings, runtime }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
-  if (stoppedBy === undefined && undecided === 0) return rejectionFailure(counts, ledger, options);
+  const rejectedCodes = codesText(counts.rejected_codes);
+  const undecidedCodes = codesText(counts.undecided_codes);
   const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
   const areRowsGone = purgeOutcome?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = purgeOutcome ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
-  const codes = codesText(counts.undecided_codes);
-  const undecidedText = `${withSeparators(undecided)}${codes && ` (${codes})`}`;
-  return transientError(
-    `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
-  );
-}
-
-/** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
-const MIN_REJECTED = 10;
-
-/** The failure of requests that are all decided; undefined if the rejected ones are no failure. */
-function rejectionFailure(
-  { done, rejected, rejected_codes }: RequestResult['counts'],
-  ledger: Ledger,
-  { settings, runtime }: ErasureOptions,
-): UserError | undefined {
-  const codes = codesText(rejected_codes);
-  if (done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed) {
-    if (ledger.isKept) {
-      return configError(
-        `The service rejected all ${withSeparators(rejected)} IDs (${codes}), and has confirmed none before: ` +
-          'the field with the IDs is probably wrong.',
-      );
-    }
-    // Without a ledger nobody knows whether the service has confirmed an id before.
-    runtime.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
+  const isFieldWrong = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;
+  if (isFieldWrong && ledger.isKept) {
+    return configError(
+      `The service rejected ${undecided === 0 ? 'all ' : ''}${withSeparators(rejected)} IDs (${rejectedCodes}), and has confirmed none before: ` +
+        'the field with the IDs is probably wrong.',
+    );
   }
+  if (undecided > 0) {
+    const undecidedText = `${withSeparators(undecided)}${undecidedCodes && ` (${undecidedCodes})`}`;
+    return transientError(
+      `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
+    );
+  }
+  // Without a ledger nobody knows whether the service has confirmed an id before.
+  if (isFieldWrong) runtime.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   if (settings.onRejected === 'continue' || rejected === 0) return undefined;
-  return configError(`The service rejected ${formatCount(rejected, 'ID')} (${codes}).`, { exitCode: EXIT.guard });
+  return configError(`The service rejected ${formatCount(rejected, 'ID')} (${rejectedCodes}).`, {
+    exitCode: EXIT.guard,
+  });
 }
 
 /** These failures as one, with the exit code of the most severe; undefined if there are none. */

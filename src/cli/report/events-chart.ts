@@ -1,5 +1,6 @@
 import { type Day, daysBetween, daysOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
+import { withSeparators } from '../../base/quantities.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html, htmlTable } from './html.ts';
 
@@ -35,7 +36,7 @@ export function eventSection({ eventCounts }: PlaceReport): Html {
   const legend = series.map(({ name }, i) => html`<li><span class="swatch series-${i + 1}"></span>${name}</li>`);
   const totalsTable = htmlTable('Events by name', { event: ({ name }) => name, events: ({ total }) => total }, series);
   return html`<section><h2>Events by name</h2>
-<figure class="chart"><p class="unit">events</p><div class="scale">${ticks.map((tick) => html`<span>${tickText(tick)}</span>`)}</div>
+<figure class="chart"><p class="unit">events</p><div class="scale">${ticks.map((tick) => html`<span>${withSeparators(tick)}</span>`)}</div>
 <div class="plot" role="img" aria-label="Events a day by name; the totals are in the table below.">${ticks.map(() => html`<hr>`)}
 <svg viewBox="0 0 ${days.length} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
 <div class="labels">${dayLabels(days)}</div><ul class="legend">${legend}</ul></figure>
@@ -71,7 +72,7 @@ function barPaths(series: readonly Series[], dayCount: number, scaleTop: number)
 
 /** The step of the scale: 1, 2 or 5 times a power of ten. About `SCALE_STEPS` steps reach the largest value. */
 function stepOf(largest: number): number {
-  const minStep = (largest || 1) / SCALE_STEPS;
+  const minStep = Math.max(1, largest / SCALE_STEPS);
   const power = 10 ** Math.floor(Math.log10(minStep));
   return ([1, 2, 5].find((factor) => factor * power >= minStep) ?? 10) * power;
 }
@@ -86,5 +87,4 @@ function dayLabels(days: readonly Day[]): Html[] {
   });
 }
 
-const tickText = (value: number): string => value.toLocaleString('en-US', { maximumSignificantDigits: 6 });
 const rounded = (value: number): string => String(Math.round(value * 1e4) / 1e4);

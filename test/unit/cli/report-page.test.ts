@@ -87,6 +87,12 @@ describe('the page of a target', () => {
     expect(totals).toEqual([7, 8]);
   });
 
+  it('has whole numbers alone at its scale of events, also for a day with one event', async () => {
+    const eventCounts = [{ day: '2026-02-01', name: 'a', count: 1 }];
+    const shown = section(await reportPage({ ...exampleReport(), eventCounts }, OPTIONS), 'Events by name');
+    expect(shown).toContain('<div class="scale"><span>1</span><span>0</span></div>');
+  });
+
   it('lists columns with fill and rescued cells, changes, and runs with their causes', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Columns')).toContain('<td class="number">25.0%</td><td class="number">3</td>');

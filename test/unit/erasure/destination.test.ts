@@ -132,6 +132,11 @@ describe('a sync', () => {
     const output = await setup.write([...rows, state(1)]);
     expect([output.code, statsOf(output).length]).toEqual([1, 0]);
     expect(output.errors()[0].message).toContain('the field with the IDs is probably wrong');
+    // The service rejects the first ten, and then is down.
+    setup.answer = ({ id }, response) => (id?.startsWith('x') ? code(response, '40000') : json(response, 'oops', 502));
+    const others = [...Array(10).keys()].map((n) => record(`y${n}`));
+    const cut = await setup.write([...rows, state(1), ...others, state(2)]);
+    expect([cut.code, statsOf(cut).length, cut.errors()[0].failure_type]).toEqual([1, 0, 'config_error']);
     setup.answer = knows('known');
     expect((await setup.write([record('known')])).code).toBe(0);
     const later = await setup.write([...rows, state(1)]);
