@@ -57,7 +57,7 @@ const FAILURES = {
       ),
   },
   downloadGone: {
-    inFileError: /(No files found that match the pattern|Cannot open file) ".*\.csv"/s,
+    inFileError: /No files found that match the pattern ".*\.csv"|Cannot open file ".*\.csv": No such file/s,
     toUserError: (_place, sentence) =>
       transientError(
         `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +

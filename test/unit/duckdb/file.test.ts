@@ -177,6 +177,11 @@ describe('a DuckDB file', () => {
     expect(kinds).toEqual([...ofFiles.map(() => 'transient'), ...others.map(() => 'system')]);
   });
 
+  it('does not call a download gone that is there and cannot be opened', () => {
+    const text = 'IO Error: Cannot open file "/tmp/dfinery-spool-abcdef/x.csv": Too many open files';
+    expect(engineError(new Error(text), 'x.duckdb').message).toContain('Too many open files');
+  });
+
   it('on a disk that fails is not called damaged', () => {
     expect(isDamagedBlock(new Error('IO Error: Could not read from file "x": Input/output error'))).toBe(false);
     expect(isDamagedBlock(new Error('IO Error: Could not write file "x": No space left on device'))).toBe(false);
