@@ -28,6 +28,8 @@ import { eraseAllButLatest, findCommitTime, removeExpiredFiles } from './vacuum.
 
 const LAST_RUN_PATH = `${OWN_FOLDER}/last-run.json`;
 
+const EMPTY_TABLES: DeltaTables = { events: emptyTable(EVENTS.name), user_profiles: emptyTable(USER_PROFILES.name) };
+
 export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
   openStorage: (options) => openStorage(options.address, options),
@@ -75,34 +77,6 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 };
 
-const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
-
-function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
-  const { events, user_profiles: profiles } = tables;
-  const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
-  // Somebody may have removed the file of profiles.
-  const hasProfiles = profilesReceipt !== undefined && profilesReceipt.pruned !== true;
-  return {
-    isLoaded: events.state !== undefined || hasProfiles,
-    state: {
-      events: events.state ?? newTableState(EVENTS, profiles?.state?.timezone ?? null),
-      user_profiles: hasProfiles ? profiles?.state : undefined,
-      suppressionLength: events.state?.suppressionLength,
-      lastRun,
-    },
-    files: [...events.files, ...(profiles?.files ?? [])],
-    damagedFiles: [],
-    removedDays: events.removedDays,
-    tables,
-  };
-}
-
-const EMPTY_TABLES: DeltaTables = { events: emptyTable(EVENTS.name), user_profiles: emptyTable(USER_PROFILES.name) };
-
-/** By what a later version differs from this one. */
-const positionsOf = (version: DeltaVersion) =>
-  tablesOf(version).map(({ snapshot, missingPaths }) => [snapshot.table, snapshot.logVersion, missingPaths]);
-
 /** Reads the latest version. `tablesBefore`: what was read of it before. */
 async function readVersion(place: OpenPlace, tablesBefore: DeltaTables): Promise<DeltaVersion> {
   const { storage, purpose } = place;
@@ -141,3 +115,29 @@ async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
   const text = await storage.read(LAST_RUN_PATH);
   return tryParseJson(text?.toString('utf8') ?? '') as RunRecord | undefined;
 }
+
+function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
+  const { events, user_profiles: profiles } = tables;
+  const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
+  // Somebody may have removed the file of profiles.
+  const hasProfiles = profilesReceipt !== undefined && profilesReceipt.pruned !== true;
+  return {
+    isLoaded: events.state !== undefined || hasProfiles,
+    state: {
+      events: events.state ?? newTableState(EVENTS, profiles?.state?.timezone ?? null),
+      user_profiles: hasProfiles ? profiles?.state : undefined,
+      suppressionLength: events.state?.suppressionLength,
+      lastRun,
+    },
+    files: [...events.files, ...(profiles?.files ?? [])],
+    damagedFiles: [],
+    removedDays: events.removedDays,
+    tables,
+  };
+}
+
+const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
+
+/** By what a later version differs from this one. */
+const positionsOf = (version: DeltaVersion) =>
+  tablesOf(version).map(({ snapshot, missingPaths }) => [snapshot.table, snapshot.logVersion, missingPaths]);
