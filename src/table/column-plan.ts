@@ -65,15 +65,13 @@ export function planColumns(
   settings: ColumnSettings,
   isFirstBatch: boolean,
 ): ColumnPlan {
-  let columns = columnsBefore.map(beforeBatch);
+  let columns: readonly PlannedColumn[] = columnsBefore.map(beforeBatch);
   const changes: PlannedChange[] = [];
-  // Days only append columns, so that the index of a column stays. The first day of a table adds all of them.
-  let fromTypes = isFirstBatch ? [] : columns.map(({ type }) => type);
   for (const download of downloads) {
-    const scannedDay = scannedDayOf(download);
-    columns = columnsAfterDay(columns, scannedDay, settings);
-    changes.push(...columns.flatMap((column, i) => changeOf(fromTypes[i] ?? null, column, scannedDay, settings) ?? []));
-    fromTypes = columns.map(({ type }) => type);
+    const addsAll = isFirstBatch && download === downloads[0];
+    const dayPlan = planDay(columns, download, settings, addsAll);
+    columns = dayPlan.columns;
+    changes.push(...dayPlan.changes);
   }
   return { columns, changes };
 }
@@ -90,39 +88,47 @@ type DayColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
 /** The cells of a column that a day lacks. */
 const NO_CELLS = { declaredType: undefined, forms: 0, firstCells: [] } as const;
 
-interface ScannedDay {
-  readonly day: Day;
-  /** The columns of its files by key, in the order of first occurrence; none for an answer without a header. */
-  readonly dayColumns: ReadonlyMap<string, DayColumn>;
-}
-
-function scannedDayOf({ receipt: { day }, files }: CheckedDay): ScannedDay {
+/** The columns of a day by key, in the order of first occurrence; none for an answer without a header. */
+function dayColumnsOf({ files }: CheckedDay): ReadonlyMap<string, DayColumn> {
   const dayColumns = new Map<string, DayColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
     const { forms, firstCells } = dayColumns.get(column.key) ?? NO_CELLS;
     const union = { forms: forms | column.forms, firstCells: [...firstCells, ...column.firstCells] };
     dayColumns.set(column.key, { ...column, ...union });
   }
-  return { day, dayColumns };
+  return dayColumns;
 }
 
-function columnsAfterDay(
+/** Plans one day. `addsAll`: also the columns that every table has count as added. */
+function planDay(
   columnsBefore: readonly PlannedColumn[],
-  { day, dayColumns }: ScannedDay,
+  download: CheckedDay,
   settings: ColumnSettings,
-): PlannedColumn[] {
-  const columns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(beforeBatch)];
+  addsAll: boolean,
+): ColumnPlan {
+  const { day } = download.receipt;
+  const dayColumns = dayColumnsOf(download);
+  const tableColumns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(beforeBatch)];
   // Without a pinned schema the first day with cells gives `freeze` its columns.
   const givesColumns = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
   const schemaMode = givesColumns ? 'evolve' : settings.schemaMode;
-  return columns.map((column): PlannedColumn => {
+  const changes: PlannedChange[] = [];
+  const columns = tableColumns.map((column): PlannedColumn => {
     const dayColumn = dayColumns.get(columnKey(column)) ?? NO_CELLS;
     const { forms } = dayColumn;
-    const typeAfter = typeAfterDay(column, dayColumn, columns, { ...settings, schemaMode });
+    const typeAfter = typeAfterDay(column, dayColumn, tableColumns, { ...settings, schemaMode });
+    const { type: toType } = typeAfter;
+    const fromType = addsAll ? null : column.type;
+    if (toType !== null && toType !== fromType) {
+      const change = fromType === null ? 'added' : 'widened';
+      const shape = shapeOfMisfit(dayColumn, fromType, settings);
+      changes.push({ name: column.name, sourceName: column.source, change, fromType, toType, day, shape });
+    }
     const formsByDay = new Map(column.formsByDay);
     if (forms !== 0) formsByDay.set(day, columnForms(forms, typeAfter));
-    return { ...column, type: typeAfter.type, forms: column.forms | forms, formsByDay };
+    return { ...column, type: toType, forms: column.forms | forms, formsByDay };
   });
+  return { columns, changes };
 }
 
 /**
@@ -141,20 +147,14 @@ function columnForms(forms: CellForms, { type, isInferred }: TypeAfterDay): Colu
   return { forms, hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0 };
 }
 
-/** What a day changes of a column. `fromType`: its type before the day; null if it was no column of the table. */
-function changeOf(
-  fromType: ColumnType | null,
-  column: PlannedColumn,
-  { day, dayColumns }: ScannedDay,
+/** The shape of the first cell that does not fit a type; of a column without one, that of the first cell. */
+function shapeOfMisfit(
+  { firstCells }: Pick<DayColumn, 'firstCells'>,
+  type: ColumnType | null,
   { timezone }: ColumnSettings,
-): PlannedChange | undefined {
-  const { source: sourceName, name, type: toType } = column;
-  if (toType === null || toType === fromType) return undefined;
-  const { firstCells } = dayColumns.get(columnKey(column)) ?? NO_CELLS;
-  const codec = fromType && codecOf(fromType, zoneOf(timezone));
-  const firstCell = firstCells.find(({ forms }) => codec === null || !fits(codec, forms));
-  const change = fromType === null ? 'added' : 'widened';
-  return { name, sourceName, change, fromType, toType, day, shape: firstCell?.shape ?? null };
+): string | null {
+  const codec = type && codecOf(type, zoneOf(timezone));
+  return firstCells.find(({ forms }) => codec === null || !fits(codec, forms))?.shape ?? null;
 }
 
 export function logWidened(logger: Logger, changes: ColumnPlan['changes']): void {

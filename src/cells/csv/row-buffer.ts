@@ -32,8 +32,8 @@ export class RowBuffer extends ByteBuffer {
   push(chunk: Uint8Array): void {
     this.#moveToFront();
     const chunkStart = this.end;
-    this.append(this.#openCharacter);
-    this.append(chunk);
+    this.#add(this.#openCharacter);
+    this.#add(chunk);
     const wholeEnd = this.end - openLength(this.bytes, chunkStart, this.end);
     this.#openCharacter = Buffer.from(this.bytes.subarray(wholeEnd, this.end));
     this.end = wholeEnd;
@@ -45,10 +45,10 @@ export class RowBuffer extends ByteBuffer {
   finish(): void {
     this.#moveToFront();
     const { end } = this;
-    this.append(this.#openCharacter);
+    this.#add(this.#openCharacter);
     this.#replaceInvalid(end);
     this.isLineEndAdded = this.end > 0 && this.bytes[this.end - 1] !== LF;
-    if (this.isLineEndAdded) this.append(LINE_END);
+    if (this.isLineEndAdded) this.#add(LINE_END);
     this.bytes[this.end] = SENTINEL;
   }
 
@@ -72,10 +72,10 @@ export class RowBuffer extends ByteBuffer {
     this.start = 0;
   }
 
-  /** Adds bytes, for which it makes room itself, and for the sentinel behind them, which the caller writes. */
-  override append(bytes: Uint8Array): void {
+  /** Adds bytes, with room for the sentinel behind them. */
+  #add(bytes: Uint8Array): void {
     this.reserve(bytes.length + MARGIN);
-    super.append(bytes);
+    this.append(bytes);
   }
 
   /** Replaces the bytes from `start` on that are no UTF-8. */
@@ -83,7 +83,7 @@ export class RowBuffer extends ByteBuffer {
     if (isUtf8(this.bytes.subarray(start, this.end))) return;
     const text = this.#withReplacements(start, this.end);
     this.end = start;
-    this.append(text);
+    this.#add(text);
   }
 
   /** A copy of [start, end) with U+FFFD for each maximal invalid part, as WHATWG decodes; notes where these stand. */
