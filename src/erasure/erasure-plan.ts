@@ -43,17 +43,15 @@ export async function planErasure(options: ErasureOptions) {
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
   const isToRequest = ({ id, requestedAt }: ListedId) =>
-    requestsAgain === true || !ledger.history.of(id).isDone(requestedAt);
-  const requestableIds = deleter === undefined ? [] : listedIds;
-  const idsToRequest = requestableIds.filter(isToRequest);
-  const idsDoneBefore = requestableIds.filter((listedId) => !isToRequest(listedId));
-  const isConfirmed = (listedId: ListedId) => outcomeOf(listedId, ledger) === 'done';
-  const idsToRequestAgain = new Set(idsToRequest.filter(isConfirmed).map(({ id }) => id));
+    deleter !== undefined && (requestsAgain === true || !ledger.history.of(id).isDone(requestedAt));
+  const isToRequestAgain = (listedId: ListedId) => isToRequest(listedId) && outcomeOf(listedId, ledger) === 'done';
+  const idsToRequest = listedIds.filter(isToRequest);
+  const idsDoneBefore = deleter === undefined ? [] : listedIds.filter((listedId) => !isToRequest(listedId));
   const erasesNobody = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
   const purgePlan =
     purgeSettings === undefined || erasesNobody
       ? undefined
-      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequestAgain });
+      : await planPurge({ settings: purgeSettings, ledger, listedIds, isToRequestAgain });
   return {
     ledger,
     list,

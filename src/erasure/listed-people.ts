@@ -73,7 +73,7 @@ const NO_WAY =
 export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
-  isErased: (id: string) => boolean = () => false,
+  isErased: (listedId: ListedId) => boolean = () => false,
 ) {
   const { mapping, profileService, byColumn, hashKey, runtime } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
@@ -99,7 +99,7 @@ export async function findListedPeople(
     ...placeSearch.usedWays,
   ];
   const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, placeSearch.unifiedIdsById);
-  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id) && !isErased(id));
+  const missedIds = listedIds.filter((listedId) => !unifiedIdsById.has(listedId.id) && !isErased(listedId));
   if (usedWays.length === 0 && missedIds.length > 0) {
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());

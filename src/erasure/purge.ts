@@ -56,17 +56,17 @@ export async function planPurge(scope: {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
   readonly listedIds: readonly ListedId[];
-  /** Those whose deletion was confirmed before, and is requested once more: the person may have come back. */
-  readonly idsToRequestAgain: ReadonlySet<string>;
+  /** True for an id whose deletion was confirmed before, and is requested once more: the person may have come back. */
+  isToRequestAgain(listedId: ListedId): boolean;
 }) {
-  const { settings, ledger, listedIds, idsToRequestAgain } = scope;
+  const { settings, ledger, listedIds, isToRequestAgain } = scope;
   const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
 
   // 1. The suppression list, where everybody is put first.
   await suppressionList.requireWritable();
 
   // 2. The people of the list, in every way.
-  const isErased = (id: string) => ledger.history.wasErased(id) && !idsToRequestAgain.has(id);
+  const isErased = (listedId: ListedId) => ledger.history.wasErased(listedId.id) && !isToRequestAgain(listedId);
   const listedPeople = await findListedPeople(listedIds, settings, isErased);
 
   // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
@@ -232,12 +232,12 @@ const namesText = (names: readonly string[]): string =>
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines(
   { name: place, people }: PlannedPlace,
-  { settings, listedIds, ledger, idsToRequestAgain }: PurgePlan,
+  { settings, listedIds, ledger, isToRequestAgain }: PurgePlan,
 ): LineContent[] {
-  const linesOfIds = listedIds.map(({ id }) => {
-    const rows = people.rowCountById.get(id) ?? 0;
-    const again = idsToRequestAgain.has(id) || undefined;
-    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, again } as const;
+  const linesOfIds = listedIds.map((listedId) => {
+    const rows = people.rowCountById.get(listedId.id) ?? 0;
+    const again = isToRequestAgain(listedId) || undefined;
+    return { kind: 'purge', id: ledger.keys.idKey.hashOf(listedId.id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;
