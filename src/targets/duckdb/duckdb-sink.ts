@@ -4,10 +4,10 @@
 // `file-maintenance.ts` verifies, reports and prunes, `file-people.ts` finds and purges people, `file-copy.ts` writes
 // the file anew, `models/` makes analytical views.
 
-import { constants, existsSync, lstatSync } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, lstat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { configError } from '../../base/errors.ts';
+import { configError, undefinedIfAbsent } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
@@ -48,7 +48,8 @@ async function checkCanWrite(file: string): Promise<void> {
   // DuckDB makes its write-ahead log beside the file. With `/.` a parent that is a file is refused even to root.
   await withDiskErrors({ path: file, subject }, access(`${dirname(realOrGivenPath(file))}/.`, constants.W_OK));
   // DuckDB would make that file itself: of its newest version, with the write-ahead log beside the link.
-  if (!isThere && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
+  const stat = await withDiskErrors({ path: file }, lstat(file).catch(undefinedIfAbsent));
+  if (!isThere && stat?.isSymbolicLink())
     throw configError(`${file} is a link to a file that is not there: mount its disk, or give the path of that file.`);
 }
 

@@ -98,8 +98,9 @@ describe('a DuckDB file', () => {
   });
 
   it('that cannot be written is named before anything is downloaded', async () => {
-    const address = join(place.dir, 'missing', 'x.duckdb');
-    await expect(place.open({ address })).rejects.toMatchObject({ kind: 'config' });
+    for (const name of [join('missing', 'x.duckdb'), 'x'.repeat(256)]) {
+      await expect(place.open({ address: join(place.dir, name) })).rejects.toMatchObject({ kind: 'config' });
+    }
     symlinkSync(join(place.dir, 'x.duckdb'), place.place);
     const message = expect.stringContaining('a link to a file that is not there');
     await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({ kind: 'config', message });
