@@ -33,6 +33,14 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
+  let storedText = before.record.text;
+  const storeState = async (version: FolderVersion) => {
+    const text = stateTextOf(version);
+    if (text === storedText) return;
+    checkHeld();
+    await storage.write(STATE_FILE, text);
+    storedText = text;
+  };
   const filesByPath = new Map(before.files.map((file) => [file.path, file]));
   const applyChange = async ({ day, table, newFile }: FileChange) => {
     const path = filePath(day, table);
@@ -47,7 +55,7 @@ export async function commitToFolder(
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
-  const interimVersion = await writeState(storage, { ...before, state: interimState(before.state, change) }, checkHeld);
+  await storeState({ ...before, state: interimState(before.state, change) });
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await applyChange(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
@@ -55,17 +63,10 @@ export async function commitToFolder(
   // 4. The state says what is there now.
   const changedPaths = new Set(change.fileChanges.map(({ day, table }) => filePath(day, table)));
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
-  const version = { ...interimVersion, state: change.state, files: [...filesByPath.values()], damagedFiles };
-  return writeState(storage, version, checkHeld);
-}
-
-/** Stores a version unless `_dfinery.json` has it. */
-async function writeState(storage: DiskStorage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
-  const stateText = stateTextOf(version);
-  if (stateText === version.stateText) return version;
-  checkHeld();
-  await storage.write(STATE_FILE, stateText);
-  return { ...version, isLoaded: true, stateText };
+  const files = [...filesByPath.values()];
+  const version = { ...before, isLoaded: true, state: change.state, files, damagedFiles };
+  await storeState(version);
+  return version;
 }
 
 /** Removes a file, and its folder unless that holds files of others. */

@@ -16,7 +16,7 @@ import {
 import { type ByTable, EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder, type FileColumns, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import type { OpenPlace } from '../format.ts';
-import type { DamagedFile, PlaceVersion, TableFile } from '../place-version.ts';
+import type { PlaceVersion, TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
@@ -46,7 +46,7 @@ const FORMAT_VERSION = 1;
 
 export type FolderPlace = OpenPlace<DiskStorage>;
 
-/** A file of a table, as it is on the disk. `RecordedFile` is its record, `DamagedFolderFile` a file of no table. */
+/** A file of a table, as it is on the disk. */
 export interface FolderFile extends TableFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
@@ -65,37 +65,30 @@ export interface RecordedFile extends Omit<FolderFile, 'columns'> {
   readonly columns: FileColumns | undefined;
 }
 
-/** A damaged file. What `_dfinery.json` says of it stays there: the right file may come back from a copy. */
-export interface DamagedFolderFile extends DamagedFile {
-  /** Undefined if it is not recorded. */
-  readonly recordedFile: RecordedFile | undefined;
-  /** The recorded state of its table. */
-  readonly tableState: TableState | undefined;
+/** What `_dfinery.json` says. */
+export interface FolderRecord {
+  readonly text: string;
+  readonly state: PlaceState;
+  readonly filesByPath: ReadonlyMap<string, RecordedFile>;
 }
+
+const EMPTY_RECORD: FolderRecord = { text: '', state: newPlaceState(null), filesByPath: new Map() };
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  readonly damagedFiles: readonly DamagedFolderFile[];
-  /** The text of `_dfinery.json`. */
-  readonly stateText: string;
+  /** As it was read. What it says of a damaged file stays: the right file may come back from a copy. */
+  readonly record: FolderRecord;
 }
 
 export const EMPTY_FOLDER: FolderVersion = {
   isLoaded: false,
-  state: newPlaceState(null),
+  state: EMPTY_RECORD.state,
   files: [],
   damagedFiles: [],
   removedDays: [],
-  stateText: '',
+  record: EMPTY_RECORD,
 };
-
-/** What `_dfinery.json` says. */
-export interface FolderRecord {
-  readonly state: PlaceState;
-  readonly tableColumns: ByTable<FileColumns>;
-  readonly filesByPath: ReadonlyMap<string, RecordedFile>;
-}
 
 interface FolderJson {
   readonly v: number;
@@ -113,8 +106,9 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
 });
 
 /** The table of profiles, also if its file is damaged; undefined if there is none, or one of another program. */
-export const storedProfilesOf = ({ state, damagedFiles }: FolderVersion): TableState | undefined =>
-  state.user_profiles ?? damagedFiles.find(({ table }) => table === USER_PROFILES.name)?.tableState;
+export const storedProfilesOf = ({ state, damagedFiles, record }: FolderVersion): TableState | undefined =>
+  state.user_profiles ??
+  (damagedFiles.some(({ table }) => table === USER_PROFILES.name) ? record.state.user_profiles : undefined);
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
 export const readStateText = async (storage: DiskStorage): Promise<string | undefined> =>
@@ -122,12 +116,12 @@ export const readStateText = async (storage: DiskStorage): Promise<string | unde
 
 /** The text of `_dfinery.json` for a version. */
 export function stateTextOf(version: FolderVersion): string {
-  const { files, damagedFiles } = version;
+  const { files, damagedFiles, record } = version;
   const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
   const tableColumns = columnsOfTables(state);
   const hasTableColumns = ({ table, columns }: RecordedFile) =>
     columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
-  const recordedFiles = [...files, ...damagedFiles.flatMap(({ recordedFile }) => recordedFile ?? [])];
+  const recordedFiles = [...files, ...damagedFiles.flatMap(({ path }) => record.filesByPath.get(path) ?? [])];
   const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
@@ -161,5 +155,5 @@ export function parseStateText(text: string, subject: string): FolderRecord {
     const columns = hasOthers ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns };
   });
-  return { state, tableColumns, filesByPath: new Map(recordedFiles.map((file) => [file.path, file])) };
+  return { text, state, filesByPath: new Map(recordedFiles.map((file) => [file.path, file])) };
 }

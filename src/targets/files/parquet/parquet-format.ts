@@ -46,7 +46,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     // A writer may have begun a commit. Who may only read cannot see its lock.
     await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
     const version = await readFolder(place);
-    const isLatest = before.stateText === version.stateText && !hasReplacedFiles(place, before);
+    const isLatest = before.record.text === version.record.text && !hasReplacedFiles(place, before);
     return isLatest ? undefined : version;
   },
 

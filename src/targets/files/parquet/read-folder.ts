@@ -18,10 +18,10 @@ import {
 import { EVENTS, typedColumns, USER_PROFILES } from '../../../table/tables.ts';
 import { columnTypeOf, type FileColumns, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
+import type { DamagedFile } from '../place-version.ts';
 import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
-  type DamagedFolderFile,
   dayOfPath,
   EMPTY_FOLDER,
   FOLDER_LAYOUT,
@@ -44,9 +44,9 @@ import {
  */
 export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const { engine, storage } = place;
-  const stateText = await readStateText(storage);
-  if (stateText === undefined) return EMPTY_FOLDER;
-  const record = parseStateText(stateText, storage.fullPath(STATE_FILE));
+  const text = await readStateText(storage);
+  if (text === undefined) return EMPTY_FOLDER;
+  const record = parseStateText(text, storage.fullPath(STATE_FILE));
   const days: FileReading[] = [];
   for (const path of await eventPathsIn(storage)) days.push(await readFile(place, record, path));
   const profiles = await readFile(place, record, PROFILES_FILE);
@@ -57,7 +57,7 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
     files: [...days, profiles].flatMap(({ file }) => file ?? []),
     damagedFiles: [...days, profiles].flatMap(({ damagedFile }) => damagedFile ?? []),
     removedDays,
-    stateText,
+    record,
   };
 }
 
@@ -66,7 +66,7 @@ interface FileReading {
   readonly file?: FolderFile;
   /** What an adopted file says of itself. */
   readonly metadata?: FileMetadata;
-  readonly damagedFile?: DamagedFolderFile;
+  readonly damagedFile?: DamagedFile;
 }
 
 /**
@@ -106,7 +106,7 @@ async function readFile({ engine, storage }: FolderPlace, record: FolderRecord, 
     return { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, metadata }; // adopted
   }
   if (day === undefined) return {}; // of another program
-  return { damagedFile: { table, day, path, recordedFile, tableState } };
+  return { damagedFile: { table, day, path } };
 }
 
 /** The paths of the files of all days that have a folder, whether or not the file is there. */
@@ -131,15 +131,14 @@ function isLater(
   metadata: FileMetadata,
   storedReceipt: StoredReceipt | undefined,
   recordedFile: RecordedFile | undefined,
-  { state, tableColumns }: FolderRecord,
+  { state }: FolderRecord,
 ): boolean {
-  const { receipt, columns, profilesState } = metadata;
+  const { receipt, columns } = metadata;
+  const table = metadata.profilesState ?? state.events;
   if (receipt.changed_at !== storedReceipt?.changed_at)
-    return (
-      receipt.changed_at > (storedReceipt?.changed_at ?? '') && hasKnownColumns(columns, profilesState ?? state.events)
-    );
+    return receipt.changed_at > (storedReceipt?.changed_at ?? '') && hasKnownColumns(columns, table);
   const hadOtherColumns = recordedFile !== undefined && recordedFile.columns === undefined;
-  return hadOtherColumns && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[recordedFile.table]);
+  return hadOtherColumns && hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, table));
 }
 
 /** True if a table has all columns of a file, each in its type or in one that it widens to. */
