@@ -133,6 +133,8 @@ export class ExportScanner {
     const { needsEventColumns, suppression, edits = NO_EDITS, timezone } = this.#options;
     const names = this.#reader.row.texts();
     if (names.every((name) => name === '')) throw this.#reader.rowError('no_header', 'column names', 'empty cells');
+    // Lines that end in CR alone look like one long header, and must not be taken for an empty export.
+    if (this.#reader.row.hasBareCr) throw new UnusableCsv('lines that end in LF or CRLF', 'a CR in its header');
     if (needsEventColumns) this.#checkRequired(names);
     const personColumnNumber = names.indexOf(UNIFIED_ID);
     // Without the column of people nobody would be left out.
@@ -150,14 +152,11 @@ export class ExportScanner {
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
   #checkRequired(names: readonly string[]): void {
-    const reader = this.#reader;
     const missingNames = missingColumns(names);
     if (missingNames.length === REQUIRED_COLUMNS.length)
       throw new UnusableCsv(`a header with ${missingNames.join(', ')}`, 'not one column that every export has');
-    // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
-    if (reader.row.hasBareCr) throw new UnusableCsv('lines that end in LF or CRLF', 'a CR in its header');
     if (missingNames.length > 0)
-      throw reader.rowError('missing_columns', missingNames.join(', '), `${names.length} other columns`);
+      throw this.#reader.rowError('missing_columns', missingNames.join(', '), `${names.length} other columns`);
   }
 
   #isSuppressed(row: CsvRow, personColumnNumber: number): boolean {

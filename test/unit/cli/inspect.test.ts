@@ -130,12 +130,12 @@ describe('inspect', () => {
     for (const [path, sentence] of [
       [join(dir, 'folder'), 'cannot be read'],
       [join(dir, 'none.csv'), 'cannot be read'],
-      [join(dir, 'short.csv'), 'is no whole CSV file'],
+      [fileOf('a,b\n1\n'), 'is no whole CSV file'],
+      [fileOf('a,b\r1,2\r'), 'has a CR in its header, wanted lines that end in LF or CRLF: convert it first.'],
       [otherEncoding, `${otherEncoding} has text in another encoding, wanted UTF-8: convert it first.`],
     ]) {
-      if (path.endsWith('short.csv')) writeFileSync(path, 'a,b\n1\n');
       expect(await run([path])).toMatchObject({ code: 2, err: expect.stringContaining(sentence) });
     }
-    expect(readdirSync(dir)).toHaveLength(before + 1);
+    expect(readdirSync(dir)).toHaveLength(before + 2);
   });
 });
