@@ -18,7 +18,7 @@ import { NOTHING_STORED } from '../../table/commit.ts';
 import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { LoadOptions, OnSent, StreamSink } from '../contract.ts';
 import { type DayFile, type PlannedDay, writeDayFiles } from './day-files.ts';
-import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
+import { ipcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { withOutput } from './output.ts';
 
 /** One Arrow IPC stream, into a file or on a stream that stays open. Throws a configuration failure for a terminal. */
@@ -117,7 +117,7 @@ async function sendDays(
   { columnSettings, logger, signal }: LoadOptions,
   onSent: OnSent,
 ): Promise<void> {
-  const stream = new IpcStream(output, streamSchema(columns, zoneOf(columnSettings.timezone)), signal);
+  const stream = ipcStream(output, streamSchema(columns, zoneOf(columnSettings.timezone)), signal);
   let daysTaken = 0;
   try {
     for await (const dayFile of dayFiles) {

@@ -35,43 +35,30 @@ function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<strin
 const END_BYTES = 8;
 
 /**
- * Writes the messages of an Arrow IPC stream to a Node stream. Each call resolves once its bytes are accepted. A reader
- * that stands still keeps no run from stopping: it rejects as soon as the signal aborts.
+ * Writes an Arrow IPC stream to a Node stream. Each call resolves once its bytes are accepted. A reader that stands still
+ * keeps no run from stopping: it rejects as soon as the signal aborts.
  */
-export class IpcStream {
-  readonly #schemaMessage: Uint8Array;
-  readonly #endMessage: Uint8Array;
-  readonly #output: Writable;
-  readonly #signal: AbortSignal;
-  #hasBegun = false;
-
-  constructor(output: Writable, schema: Schema, signal: AbortSignal) {
-    const writer = new RecordBatchStreamWriter();
-    writer.reset(undefined, schema);
-    writer.finish();
-    const emptyStream = writer.toUint8Array(true);
-    this.#schemaMessage = emptyStream.subarray(0, -END_BYTES);
-    this.#endMessage = emptyStream.subarray(-END_BYTES);
-    this.#output = output;
-    this.#signal = signal;
-    // An error that nothing handles ends the process. Each also reaches the call that wrote.
-    output.on('error', () => undefined);
-  }
-
-  async write(messages: Uint8Array): Promise<void> {
-    this.#signal.throwIfAborted();
+export function ipcStream(output: Writable, schema: Schema, signal: AbortSignal) {
+  const writer = new RecordBatchStreamWriter();
+  writer.reset(undefined, schema);
+  writer.finish();
+  const emptyStream = writer.toUint8Array(true);
+  const schemaMessage = emptyStream.subarray(0, -END_BYTES);
+  const endMessage = emptyStream.subarray(-END_BYTES);
+  let hasBegun = false;
+  // An error that nothing handles ends the process. Each also reaches the call that wrote.
+  output.on('error', () => undefined);
+  const write = async (messages: Uint8Array): Promise<void> => {
+    signal.throwIfAborted();
     // The schema is written together with the first message.
-    if (!this.#hasBegun) this.#output.write(this.#schemaMessage);
-    this.#hasBegun = true;
+    if (!hasBegun) output.write(schemaMessage);
+    hasBegun = true;
     const accepted = new Promise<void>((resolve, reject) => {
-      this.#output.write(messages, (error) => (error ? reject(error) : resolve()));
+      output.write(messages, (error) => (error ? reject(error) : resolve()));
     });
-    await abortable(accepted, this.#signal);
-  }
-
-  end(): Promise<void> {
-    return this.write(this.#endMessage);
-  }
+    await abortable(accepted, signal);
+  };
+  return { write, end: () => write(endMessage) };
 }
 
 /** Yields the record batches of a file of a day, and removes it. A row group is decoded as a whole. */
