@@ -57,9 +57,12 @@ export async function openPlace(
 }
 
 export async function closePlace({ engine, storage, runFolder }: OpenPlace): Promise<void> {
-  await engine.close();
-  storage.close();
-  await runFolder.remove();
+  try {
+    await engine.close();
+  } finally {
+    storage.close();
+    await runFolder.remove();
+  }
 }
 
 /** Runs work on a place. Throws UserError, or the reason of the signal. */
