@@ -21,19 +21,11 @@ export class BodyMismatch extends Error {
     this.fault = fault;
     this.predicate = predicate;
   }
-}
 
-/** Why a body could not be read to its end. */
-export type BodyFault = BodyMismatch['fault'] | 'reset' | 'stall';
-
-/** The fault of a body that could not be read to its end, and a clause that can follow "because". Throws a defect. */
-export function bodyFaultOf(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
-  if (error instanceof TimeLimitReached)
-    return { fault: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
-  if (error instanceof BodyMismatch) return { fault: error.fault, clause: `${host} ${error.predicate}` };
-  // Every error of a connection has a code.
-  if (codeOf(error) === undefined) throw error;
-  return { fault: 'reset', clause: networkProblem(error, host).clause };
+  /** True if bytes are missing or wrong, which another request may mend. */
+  get isBroken(): boolean {
+    return this.fault === 'gzip' || this.fault === 'length';
+  }
 }
 
 interface NetworkProblem {

@@ -110,9 +110,8 @@ function networkAnswer(error: unknown, host: string): DeletionAnswer {
     return answerWithoutStatus('retry', 'timeout', `${host} did not answer in time: ${MAYBE_DELETED}`);
   }
   if (error instanceof BodyMismatch) {
-    const isCut = error.fault === 'length' || error.fault === 'gzip';
     const message = `${host} ${error.predicate}: ${MAYBE_DELETED}`;
-    return answerWithoutStatus(isCut ? 'retry' : 'undecided', error.fault, message);
+    return answerWithoutStatus(error.isBroken ? 'retry' : 'undecided', error.fault, message);
   }
   const { needsUser, code, clause } = networkProblem(error, host, 'base_url');
   if (needsUser) return answerWithoutStatus('stop', code, sentenceOf(clause));

@@ -7,12 +7,14 @@
 //   checked-body.ts   the body of one       a CheckedBody, or throws
 //   download.ts       all of an export      a DownloadResult: a CheckedBody, or NoDownload
 
-import { UserError } from '../../base/errors.ts';
+import { codeOf, UserError } from '../../base/errors.ts';
+import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { HttpAnswer } from '../../http/answer.ts';
 import { type ByteStream, checkCharset, firstBytes } from '../../http/body.ts';
-import { bodyFaultOf, networkProblem } from '../../http/failures.ts';
+import { BodyMismatch, networkProblem } from '../../http/failures.ts';
+import { ProxyError } from '../../http/proxy.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
@@ -26,7 +28,7 @@ import {
   InterruptedExport,
   type NoData,
 } from './export-service.ts';
-import { EXPORT_OUTCOMES, type ExportTraits, KIND_OF_FAULT } from './outcomes.ts';
+import { EXPORT_OUTCOMES, type ExportTraits } from './outcomes.ts';
 import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
 
 /** No byte for so long ends a request: an export may be computed for minutes before its first byte. */
@@ -98,9 +100,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#noDataOfFault(error), error);
-      const { needsUser, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
-      throw new InterruptedExport({ kind: needsUser ? 'config' : 'retry', code, clause }, error);
+      throw new InterruptedExport(this.#noDataOf(error, 'base_url'), error);
     }
   }
 
@@ -121,7 +121,7 @@ export class ExportClient implements ExportService {
       // What came before a failure may name its reason.
       startBytes = await firstBytes(stream, { keepsPart: true });
     } catch (error) {
-      return this.#noDataOfFault(error);
+      return this.#noDataOf(error);
     }
     const { exportToken, baseUrl } = this.#options;
     const traits: ExportTraits = {
@@ -142,13 +142,25 @@ export class ExportClient implements ExportService {
       yield* stream;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedExport(this.#noDataOfFault(error), error);
+      throw new InterruptedExport(this.#noDataOf(error), error);
     }
   }
 
-  #noDataOfFault(error: unknown): NoData {
-    const { fault, clause } = bodyFaultOf(error, this.#transport.host);
-    return { kind: KIND_OF_FAULT[fault], code: fault, clause };
+  /** What it means that no answer came, or no whole body. `addressKey`: as of `networkProblem`. Throws a defect. */
+  #noDataOf(error: unknown, addressKey?: string): NoData {
+    const { host } = this.#transport;
+    if (error instanceof TimeLimitReached) {
+      const clause = `${host} sent nothing for ${formatDuration(error.afterMs)}`;
+      return { kind: 'retry_or_split', code: 'stall', clause };
+    }
+    if (error instanceof BodyMismatch) {
+      const clause = `${host} ${error.predicate}`;
+      return { kind: error.isBroken ? 'retry' : 'unsupported', code: error.fault, clause };
+    }
+    // Every error of a connection has a code, but for the refusal of a proxy.
+    if (codeOf(error) === undefined && !(error instanceof ProxyError)) throw error;
+    const { needsUser, code, clause } = networkProblem(error, host, addressKey);
+    return { kind: needsUser ? 'config' : 'retry', code, clause };
   }
 }
 

@@ -1,4 +1,3 @@
-import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../outcome-table.ts';
 import type { NoData } from './export-service.ts';
 
@@ -127,13 +126,3 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
   { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', text: failed },
   { when: () => true, kind: 'retry', code: 'odd_status', text: failed },
 ];
-
-/** What a body stands for that could not be read to its end. */
-export const KIND_OF_FAULT: Readonly<Record<BodyFault, NoData['kind']>> = {
-  reset: 'retry',
-  gzip: 'retry',
-  length: 'retry',
-  stall: 'retry_or_split',
-  content_encoding: 'unsupported',
-  charset: 'unsupported',
-};

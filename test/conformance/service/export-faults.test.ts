@@ -146,7 +146,7 @@ describe('incomplete bodies', () => {
     },
     'a chunk size that is none': {
       steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { send: 'zz\r\n' }],
-      code: 'reset',
+      code: 'protocol',
     },
     'more than declared': {
       steps: [{ send: head(200, length(CSV, -50)) }, { send: CSV }],
