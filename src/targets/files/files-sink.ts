@@ -76,7 +76,7 @@ class FilesSink implements Sink {
 
   /**
    * The change that stores a batch, and what its commit comes to. Throws if people were purged since the opening, or if
-   * another run has loaded a first day with another time zone.
+   * another run has loaded a first day with another time zone, or into a table of another target.
    */
   async #prepareChange(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
     const { address, logger, columnSettings } = this.#options;
@@ -86,6 +86,8 @@ class FilesSink implements Sink {
     checkTimezone(state, this.#options);
     const tableState = state[table.name];
     // A first run that died before it stored rows may have had another time zone.
+    // A run of another target may have made its tables here meanwhile.
+    if (!tableState?.receipts.size) await place.format.refuseForeignFiles(place.storage, table.name, version);
     const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, columnSettings.timezone);
     const plan = await planBatch(tableBefore, batch, {
       table,

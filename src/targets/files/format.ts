@@ -30,10 +30,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   openStorage(options: PlaceOptions): Promise<S>;
   /** False if the place was surely never loaded. */
   mayBeLoaded(storage: S): Promise<boolean>;
-  /** Refuses files of others where those of events would lie. */
-  refuseForeignEvents(storage: S): Promise<void>;
-  /** Refuses files of others where those of the profiles would lie. */
-  refuseForeignProfiles(place: OpenPlace<S>, version: V): Promise<void>;
+  /** Refuses files of others where those of a table would lie. `version`: undefined before it is read. */
+  refuseForeignFiles(storage: S, table: TableName, version?: V): Promise<void>;
 
   // To read it.
 
@@ -90,7 +88,7 @@ export type OpenPlace<S extends Storage = Storage> = Opening & {
   readonly localPaths: Map<string, string>;
 };
 
-export const foreignFilesError = (address: string, table: TableName = 'events'): UserError =>
+export const foreignFilesError = (address: string, table: TableName): UserError =>
   configError(
     `${address}/${table} holds files that this program did not write: give another place, or move them away` +
       `${table === 'events' ? '' : ', or set user_profiles to false'}.`,

@@ -6,7 +6,7 @@ import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { TABLES } from '../../table/tables.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { LoadOptions, PlaceOptions } from '../contract.ts';
 import { notLoadedError, otherTimezoneError } from '../failures.ts';
 import type { FilesFormat, Opening, OpenPlace } from './format.ts';
@@ -30,7 +30,7 @@ export async function openPlace(
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
     if (purpose === 'change' && !(await format.mayBeLoaded(storage))) throw notLoadedError(options.address);
-    if (purpose === 'load') await format.refuseForeignEvents(storage);
+    if (purpose === 'load') await format.refuseForeignFiles(storage, EVENTS.name);
     runFolder =
       purpose === 'read' || workFolder === undefined
         ? await RunFolder.open(options.spoolDir, options.clock)
@@ -42,7 +42,7 @@ export async function openPlace(
     const version = await format.read(place);
     if (purpose === 'change') requireLoaded(place, version);
     if (purpose === 'load') {
-      if (options.loadsProfiles) await format.refuseForeignProfiles(place, version);
+      if (options.loadsProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name, version);
       checkTimezone(version.state, options);
     }
     return { place, version };

@@ -96,6 +96,24 @@ describe('a Parquet folder', () => {
     expect(await withCall(fs.promises, 'mkdtemp', readOnly, reading)).toEqual([[], 1]);
   });
 
+  it.each(['parquet', 'delta'] as const)(
+    'is refused by a run of %s if one of another target fills it first',
+    async (name) => {
+      const delta = new Place('delta');
+      const sinks = [await place.open(), await delta.open({ address: place.place })];
+      const [late, early] = name === 'parquet' ? sinks : sinks.reverse();
+      await early.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
+      await expect(late.commit([place.of(D1, [{ id: 'b' }])], place.facts(D1))).rejects.toMatchObject({
+        exitCode: 2,
+        message: expect.stringContaining('did not write'),
+      });
+      for (const sink of sinks) await sink.close();
+      const target = name === 'parquet' ? delta.target : place.target;
+      expect((await (await target.maintenance(place.options())).verify()).differences).toEqual([]);
+      delta.close();
+    },
+  );
+
   it('loses what a killed run left of its state', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     writeFileSync(join(place.place, '._dfinery.json.0123456789ab.tmp'), '{');

@@ -36,9 +36,8 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   // A first load may have stored profiles alone.
   mayBeLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
-  refuseForeignEvents: (storage) => refuseForeignFiles(storage, EVENTS.name),
-  async refuseForeignProfiles({ storage }, { tables }) {
-    if (tables.user_profiles?.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
+  async refuseForeignFiles(storage, table, version) {
+    if (version?.tables[table]?.state === undefined) await refuseForeignFiles(storage, table);
   },
 
   read: (place) => readVersion(place, EMPTY_TABLES),

@@ -9,7 +9,7 @@ import { makeFolders } from '../../../fs/folders.ts';
 import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
-import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, TABLES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
@@ -31,14 +31,12 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
   openStorage: async ({ address }) => new DiskStorage(address),
   mayBeLoaded: async (storage) => (await readStateText(storage)) !== undefined,
-  async refuseForeignEvents(storage) {
-    if (!(await hasObjects(storage, EVENTS.name))) return;
+  async refuseForeignFiles(storage, table, version) {
+    if (!(await hasObjects(storage, table))) return;
     // Read last: another process may have made the first commit meanwhile.
-    if ((await readStateText(storage)) === undefined) throw foreignFilesError(storage.address);
-  },
-  async refuseForeignProfiles({ storage }, version) {
-    if (storedProfilesOf(version) !== undefined || !(await hasObjects(storage, USER_PROFILES.name))) return;
-    throw foreignFilesError(storage.address, USER_PROFILES.name);
+    const isLoaded = (await readStateText(storage)) !== undefined;
+    const isOwnTable = table === EVENTS.name ? isLoaded : version && storedProfilesOf(version) !== undefined;
+    if (!isOwnTable) throw foreignFilesError(storage.address, table);
   },
 
   read: readFolder,
