@@ -44,7 +44,7 @@ export async function planErasure(options: ErasureOptions) {
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
   const isToRequest = ({ id, requestedAt }: ListedId) =>
     deleter !== undefined && (requestsAgain === true || !ledger.history.of(id).isDone(requestedAt));
-  const isToRequestAgain = (listedId: ListedId) => isToRequest(listedId) && outcomeOf(listedId, ledger) === 'done';
+  const isToRequestAgain = (listedId: ListedId) => isToRequest(listedId) && decisionOf(listedId, ledger) === 'done';
   const idsToRequest = listedIds.filter(isToRequest);
   const idsDoneBefore = deleter === undefined ? [] : listedIds.filter((listedId) => !isToRequest(listedId));
   const erasesNobody = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
@@ -83,7 +83,7 @@ export async function planErasure(options: ErasureOptions) {
 }
 
 /** What the service has decided of an id, as the ledger knows it. */
-const outcomeOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.history.of(id))?.outcome;
+const decisionOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.history.of(id))?.outcome;
 
 /** How many ids were deleted before, when, and how to request them again. */
 function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions): string {
@@ -102,7 +102,7 @@ function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, 
 /** How the requests break their guard, as a sentence; an id that the service rejected before is no danger. */
 function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const profileCount = idsToRequest.filter((listedId) => outcomeOf(listedId, ledger) !== 'rejected').length;
+  const profileCount = idsToRequest.filter((listedId) => decisionOf(listedId, ledger) !== 'rejected').length;
   if (profileCount <= limit) return undefined;
   return (
     `${formatCount(profileCount, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +

@@ -131,17 +131,15 @@ export async function findListedPeople(
 /** What rows of all places say of the ids, by the column and by the profiles. */
 async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSettings) {
   const { ids, byColumn, searchesProfiles } = query;
-  const peopleInPlaces: PeopleInPlace[] = [];
-  let placesWithColumn = 0;
-  const placesWithoutColumn: string[] = [];
   const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
+  const searchedPlaces: { readonly name: string; readonly people: PeopleInPlace }[] = [];
   for (const place of isSearched ? places : []) {
     runtime.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
-    const people = await (await place.target.people(place)).find(query);
-    peopleInPlaces.push(people);
-    if (columnsNamed(people.state.events, byColumn).length > 0) placesWithColumn++;
-    else if (byColumn !== undefined) placesWithoutColumn.push(place.name);
+    searchedPlaces.push({ name: place.name, people: await (await place.target.people(place)).find(query) });
   }
+  const peopleInPlaces = searchedPlaces.map(({ people }) => people);
+  const hasColumn = ({ state }: PeopleInPlace) => columnsNamed(state.events, byColumn).length > 0;
+  const placesWithoutColumn = byColumn === undefined ? [] : searchedPlaces.filter(({ people }) => !hasColumn(people));
   // The table has the column also if `columns_drop` keeps its values out.
   const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
@@ -150,12 +148,12 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
     similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
-      ...(placesWithColumn > 0 ? [`the column ${byColumn}`] : []),
+      ...(peopleInPlaces.some(hasColumn) ? [`the column ${byColumn}`] : []),
     ],
     warnings: [
       ...peopleInPlaces.flatMap(({ warnings }) => warnings),
       ...placesWithoutColumn.map(
-        (name) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
+        ({ name }) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
       ),
     ],
   };

@@ -167,20 +167,24 @@ export class SuppressionList {
   }
 }
 
-/** Says that `who`, a place or the ledger, knew more people than are on the list; undefined if nobody is missing. */
-function olderSentence(who: string, knownLength: number | undefined, length: number | undefined): string | undefined {
+/** Says that `subject`, a place or the ledger, knew more people than are on the list; undefined if nobody is missing. */
+function olderSentence(
+  subject: string,
+  knownLength: number | undefined,
+  length: number | undefined,
+): string | undefined {
   if (knownLength === undefined || knownLength <= (length ?? 0)) return undefined;
   const people = formatCount(knownLength, 'person', 'people');
   const problem =
     length === undefined
       ? 'neither suppression_file nor erasure.ledger_dir is configured'
       : `the list has ${withSeparators(length)}: it is an older copy, or another one`;
-  return `${who} knew ${people} on the suppression list, and ${problem}.`;
+  return `${subject} knew ${people} on the suppression list, and ${problem}.`;
 }
 
 /** A warning of people who are no longer on the list, if there are any. */
-export function olderListWarnings(who: string, knownLength: number | undefined, length: number): string[] {
-  const sentence = olderSentence(who, knownLength, length);
+export function olderListWarnings(subject: string, knownLength: number | undefined, length: number): string[] {
+  const sentence = olderSentence(subject, knownLength, length);
   return sentence === undefined ? [] : [`${sentence} Those who are missing return while the service exports them.`];
 }
 

@@ -176,7 +176,9 @@ async function verify(values: ForgetValues, context: Context): Promise<CommandRe
   const lines = [
     `${verdict.file}: ${formatCount(verdict.lines, 'line')}`,
     ...verdict.problems,
-    ...(verdict.torn_bytes > 0 ? ['A crash has cut the last line. The next run removes the rest of it.'] : []),
+    ...(verdict.torn_bytes > 0
+      ? ['The last line is not whole yet, or a crash has cut it: then the next run removes the rest of it.']
+      : []),
     verdict.ok ? `The ledger is whole. Its head is ${verdict.head}` : 'The ledger is broken.',
   ];
   return { result: verdict, lines, exitCode: verdict.ok ? EXIT.done : EXIT.failed };

@@ -24,8 +24,8 @@ ${content}
 `.text;
 }
 
-/** Writes a page to stdout if `output` is `-`, else to a file, which messages call `what`. */
-export async function writePage(page: string, output: string, what: string, terminal: Terminal, mode?: number) {
+/** Writes a page to stdout if `output` is `-`, else to a file, which messages call `subject`. */
+export async function writePage(page: string, output: string, subject: string, terminal: Terminal, mode?: number) {
   if (output === '-') for (const line of page.trimEnd().split('\n')) terminal.print(line);
-  else await writeNamedFile(output, page, `${what} ${output}`, 'page', mode);
+  else await writeNamedFile(output, page, `${subject} ${output}`, 'page', mode);
 }

@@ -8,7 +8,8 @@ export interface DecidingAnswer extends Pick<LineOf<'after'>, 'at' | 'code'> {
 }
 
 /** The purge of a place: the rows of an id that a run counted right before, and by when they were removed. */
-interface PlacePurge extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
+interface PlacePurge extends Pick<LineOf<'purge'>, 'at' | 'place' | 'rows'> {
+  readonly runId: string;
   /** By when; null for a purge that is not finished: no line says so. */
   removedAt: string | null;
   /** True if something of the place could not be read or removed. */
@@ -88,10 +89,10 @@ export class IdHistory {
    * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
    * | another, not more   | it was killed, or failed: its rows are in both | the new one |
    */
-  #beginPurge({ run, at, place, rows }: LineOf<'purge'>, lineNumber: number): void {
+  #beginPurge({ run: runId, at, place, rows }: LineOf<'purge'>, lineNumber: number): void {
     const unfinished = this.#unfinishedPurge(place);
-    if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    const newPurge = { run, at, place, rows, removedAt: null, unreached: false, line: lineNumber };
+    if (unfinished !== undefined && unfinished.runId !== runId && unfinished.rows > rows) return;
+    const newPurge = { runId, at, place, rows, removedAt: null, unreached: false, line: lineNumber };
     this.purges = [...this.purges.filter((purge) => purge !== unfinished), newPurge];
   }
 

@@ -51,7 +51,7 @@ function provedIdOf({ id, rowNumber }: ListedId, ledgerHistory: LedgerHistory, {
     state,
     asked_at: undecidedRequest?.sentAt ?? null,
     answers,
-    removals: purges.map(({ run: _, removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
+    removals: purges.map(({ runId: _, removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
     unpurged: unpurgedPlaces(idHistory),
     shown,
   };
