@@ -11,33 +11,28 @@ export interface QuotaReport {
 /** The quota of a failure without an answer. */
 export const NO_QUOTA_REPORT: QuotaReport = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
-const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
-/** Seconds reach this number in the year 5138. Milliseconds have been above it since 1973. */
-const FIRST_MS = 100_000_000_000;
-
-/** Reads both spellings, in seconds or milliseconds. */
+/** Reads either spelling of the headers. */
 export function readQuotaReport(headers: IncomingHttpHeaders, now: number): QuotaReport {
+  const limitHeader = (name: string) =>
+    String(headers[`x-rate-limit-${name}`] ?? headers[`x-ratelimit-${name}`] ?? '').trim();
+  const ifAfterNow = (at: number) => (at > now ? at : undefined);
+  const remaining = limitHeader('remaining');
   return {
-    remaining: firstSpelling(headers, 'remaining', readCount),
-    resetAt: firstSpelling(headers, 'reset', (text) => ifAfter(now, readReset(text))),
-    retryAt: ifAfter(now, readRetryAfter(headers['retry-after'] ?? '', now)),
+    remaining: /^\d{1,15}$/.test(remaining) ? Number(remaining) : undefined,
+    resetAt: ifAfterNow(readReset(limitHeader('reset'))),
+    retryAt: ifAfterNow(readRetryAfter(headers['retry-after']?.trim() ?? '', now)),
   };
 }
 
-/** The first spelling of a header that `read` understands. */
-const firstSpelling = (headers: IncomingHttpHeaders, name: string, read: (text: string) => number | undefined) =>
-  PREFIXES.map((prefix) => read(String(headers[`${prefix}${name}`] ?? '').trim())).find((value) => value !== undefined);
+/** Seconds reach this number in the year 5138. Milliseconds have been above it since 1973. */
+const FIRST_MS = 100_000_000_000;
 
-const readCount = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
-
-function readReset(text: string): number | undefined {
-  if (!/^\d{9,15}(\.\d+)?$/.test(text)) return undefined;
-  const number = Number(text);
+/** An instant in seconds or milliseconds; NaN for any other text. */
+function readReset(text: string): number {
+  const number = /^\d{9,15}(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
   return Math.round(number < FIRST_MS ? number * 1_000 : number);
 }
 
+/** An instant from seconds or a date; NaN for any other text. */
 const readRetryAfter = (text: string, now: number): number =>
-  /^\d{1,9}$/.test(text.trim()) ? now + Number(text) * 1_000 : Date.parse(text);
-
-const ifAfter = (now: number, at: number | undefined): number | undefined =>
-  at !== undefined && at > now ? at : undefined;
+  /^\d{1,9}$/.test(text) ? now + Number(text) * 1_000 : Date.parse(text);

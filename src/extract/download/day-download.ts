@@ -188,12 +188,15 @@ export class DayDownloader {
     const receipt = receipts.get(this.#day);
     if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters))
       return { rowsBefore: 0, leastRows: 0, rowsToKeep: 0 };
-    const { rows, rows_stored: rowsInPlace = 0 } = receipt;
-    // All rows of the day may have been removed since, those of erased people.
-    const rowsToKeep = receipt.rows_stored === 0 ? 0 : rows;
-    if (receipt.to_date === this.#toDate) return { rowsBefore: rows, leastRows: rows, rowsToKeep };
-    // A request with another `to_date` may have counted rows of the next day. The place says whether the day has any.
-    return { rowsBefore: rowsInPlace, leastRows: Math.min(rowsInPlace, 1), rowsToKeep: rowsInPlace };
+    // A request with another `to_date` may have counted rows of the next day: the place says whether the day has any.
+    const isSameSpan = receipt.to_date === this.#toDate;
+    const rowsBefore = isSameSpan ? receipt.rows : (receipt.rows_stored ?? 0);
+    return {
+      rowsBefore,
+      leastRows: isSameSpan ? rowsBefore : Math.min(rowsBefore, 1),
+      // All rows of the day may have been removed since, those of erased people.
+      rowsToKeep: receipt.rows_stored === 0 ? 0 : rowsBefore,
+    };
   }
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {
