@@ -1,4 +1,4 @@
-import { transientError } from '../../../base/errors.ts';
+import { transientError, type UserError } from '../../../base/errors.ts';
 import { mapConcurrently } from '../../../storage/concurrently.ts';
 import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
@@ -53,17 +53,20 @@ export async function commitToTables(
     if (tableAfter === undefined) {
       const uncommittedFiles = newFiles.filter(({ table }) => !committedTables.includes(table));
       await storage.remove(uncommittedFiles.map(({ path }) => path));
-      const keptPart =
-        committedTables.length === 0
-          ? 'nothing of this commit was kept'
-          : 'of this commit, only the change of events was kept';
-      throw transientError(`Another run has committed to ${storage.address}/${name} first: ${keptPart}. Run again.`);
+      throw raceLostError(`${storage.address}/${name}`, committedTables.length > 0);
     }
     tablesAfter[name] = tableAfter;
     committedTables.push(name);
     await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place));
   }
   return tablesAfter;
+}
+
+function raceLostError(tableAddress: string, isEventsCommitted: boolean): UserError {
+  const keptPart = isEventsCommitted
+    ? 'of this commit, only the change of events was kept'
+    : 'nothing of this commit was kept';
+  return transientError(`Another run has committed to ${tableAddress} first: ${keptPart}. Run again.`);
 }
 
 /**
@@ -85,13 +88,14 @@ async function changeOfEvents(
   // Other files get the types that columns have now.
   for await (const rewritten of rewriteOutdated(place, versionBefore.files, change)) fileChanges.push(rewritten);
   const stateAfter = { ...state.events, suppressionLength: state.suppressionLength };
-  const eventsChange = { kind, state: stateAfter, fileChanges };
-  if (kind === 'purge' || fileChanges.length > 0) return eventsChange;
   const { snapshot, missingPaths, state: stateBefore } = versionBefore.tables.events;
-  if (stateBefore === undefined) return undefined;
   const areFirstProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
-  const needsEntry = areFirstProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, stateAfter).length > 0;
-  return needsEntry ? eventsChange : undefined;
+  const isStateChanged = stateActions(snapshot.domains, stateAfter).length > 0;
+  const needsEntry =
+    fileChanges.length > 0 ||
+    kind === 'purge' ||
+    (stateBefore !== undefined && (areFirstProfiles || missingPaths.size > 0 || isStateChanged));
+  return needsEntry ? { kind, state: stateAfter, fileChanges } : undefined;
 }
 
 function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChange | undefined {
