@@ -3,6 +3,7 @@ import { undefinedIfAbsent } from '../../base/errors.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { checkRows, type Difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
+import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { prunableBefore, withPrunedDays } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
@@ -31,7 +32,8 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   const messages = [...damageWarnings(version), ...foreignMessages];
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
-    const hash = await hashFile(await localPathOf(place, file)).catch(undefinedIfAbsent);
+    const localPath = await localPathOf(place, file);
+    const hash = await withDiskErrors({ path: localPath, verb: 'used' }, hashFile(localPath).catch(undefinedIfAbsent));
     if (hash === undefined) messages.push(`${file.path} is missing`);
     else if (hash !== file.sha256) messages.push(`${file.path} is not the file that was written`);
   }

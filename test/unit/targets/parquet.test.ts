@@ -327,14 +327,15 @@ describe('a Parquet folder', () => {
     });
   });
 
-  it('does not call a file missing that cannot be read', async () => {
+  it.each(['lstatSync', 'createReadStream'] as const)('names a file that cannot be read: %s', async (call) => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const refuse = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
       if (all[0] === fileOf(D1)) throw systemError('EACCES');
       return real(...all);
     };
-    await withCall(fs, 'createReadStream', refuse, async () => {
-      await expect(place.verify()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('EACCES') });
+    await withCall(fs, call, refuse, async () => {
+      const message = expect.stringContaining(`${fileOf(D1)} cannot be used (EACCES)`);
+      await expect(place.verify()).rejects.toMatchObject({ exitCode: 2, message });
     });
   });
 

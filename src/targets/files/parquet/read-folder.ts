@@ -6,6 +6,7 @@ import { canWiden } from '../../../cells/types/column-types.ts';
 import { zoneOf } from '../../../cells/types/zone.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isEngineFailure } from '../../../engine/session/engine-errors.ts';
+import { withDiskErrors } from '../../../fs/disk-failure.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import {
@@ -47,9 +48,11 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const text = await readStateText(storage);
   if (text === undefined) return EMPTY_FOLDER;
   const record = parseStateText(text, storage.fullPath(STATE_FILE));
+  const readAt = (path: string) =>
+    withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, readFile(place, record, path));
   const days: FileReading[] = [];
-  for (const path of await eventPathsIn(storage)) days.push(await readFile(place, record, path));
-  const profiles = await readFile(place, record, PROFILES_FILE);
+  for (const path of await eventPathsIn(storage)) days.push(await readAt(path));
+  const profiles = await readAt(PROFILES_FILE);
   const { events, removedDays } = eventsWith(record.state.events, days, engine.clock.now());
   return {
     isLoaded: true,
