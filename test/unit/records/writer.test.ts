@@ -117,6 +117,12 @@ describe('a record', () => {
     expect(data('event_items').map(({ x }) => x)).toEqual(rows.map((_, i) => `p${i % 3}`));
   });
 
+  it('has the columns of its own part of an export', async () => {
+    const parts = ['df_event_detail_log_id,a\nx,1\n', 'df_event_detail_log_id,b\ny,2\n', 'a,b\n3,4\n'];
+    const { data } = await fixture.write(parts, events({ a: 'long' }));
+    expect(data('events')).toEqual([{ a: 1 }, {}, { a: 3 }]);
+  });
+
   it('has one name for the event name', async () => {
     const schema = events({ df_event_name: 'string', event_name: 'string' });
     const one = await fixture.write('df_event_detail_log_id,event_name\nx,login\n', schema);
