@@ -9,6 +9,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { PeopleInPlace, PeopleQuery } from '../engine/people/people.ts';
 import type { VerifyResult } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
+import type { EngineOptions } from '../engine/session/engine.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import type { ColumnSettings } from '../table/column-type.ts';
@@ -40,13 +41,11 @@ export interface StatefulTarget extends Target {
 }
 
 /** Where a place is, and what all that is done with it needs. */
-export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger' | 'signal'> {
+export interface PlaceOptions
+  extends Pick<Runtime, 'env' | 'clock' | 'logger' | 'signal'>,
+    Pick<EngineOptions, 'lockWaitMs' | 'memoryLimit'> {
   /** A path or an address, as a user gives it. */
   readonly address: string;
-  /** Maximum wait for the lock of a place (ms); then a transient failure (exit 3). */
-  readonly lockWaitMs: number;
-  /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
-  readonly memoryLimit?: string | undefined;
   /** Folder for temporary files. Each run has a folder in it, and removes that at its end. */
   readonly spoolDir: string;
 }

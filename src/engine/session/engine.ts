@@ -18,7 +18,7 @@ type SqlParameters = Record<string, DuckDBValue>;
 export type Access = 'write' | 'read' | 'read_to_copy';
 
 export interface EngineOptions {
-  /** How long to wait for the lock of another process. */
+  /** Maximum wait for the lock of another process (ms); then a transient failure (exit 3). */
   readonly lockWaitMs: number;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;

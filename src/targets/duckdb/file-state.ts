@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { tryParseJson } from '../../base/json.ts';
 import { identifier } from '../../base/sql.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Access, Engine } from '../../engine/session/engine.ts';
@@ -62,30 +61,38 @@ export interface FileState {
   readonly removedDays: readonly Day[];
 }
 
+/** What is stored as one row. */
+interface StateRow {
+  readonly timezone: string | null;
+  readonly state: unknown;
+  readonly suppression_length: number | null;
+  readonly profiles: TableJson | null;
+}
+
 /** Throws UserError for a file of another program. */
 export async function readFileState(engine: Engine): Promise<FileState> {
   const names = await namesInFile(engine);
   const programNames = PROGRAM_NAMES.filter((name) => names.has(name));
   if (programNames.length === 0) return { state: undefined, removedDays: [] };
   await checkProgramTables(engine, programNames);
-  const stateRow = await engine.row(
-    `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE_TABLE}`,
-  );
+  // In SQL the name of a table is also its row.
+  const { stateJson } = await engine.row(`SELECT to_json(${STATE_TABLE}) AS "stateJson" FROM ${STATE_TABLE}`);
+  const { timezone, state: exportState, suppression_length, profiles } = JSON.parse(String(stateJson)) as StateRow;
   const receipts = receiptsOf((await readRecords(engine, DAYS_TABLE)).map(receiptOf));
   const removedDays = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
-  const hasProfiles = stateRow.profiles !== null && names.has(USER_PROFILES.name);
+  const hasProfiles = profiles !== null && names.has(USER_PROFILES.name);
   const state = {
     events: {
-      timezone: stateRow.timezone === null ? null : String(stateRow.timezone),
+      timezone,
       columns: await readRecords(engine, COLUMNS_TABLE),
       receipts: withPrunedDays(receipts, removedDays, engine.clock.now()),
-      exportState: parseState(tryParseJson(String(stateRow.state))),
+      exportState: parseState(exportState),
       changes: await readRecords(engine, CHANGES_TABLE),
     },
     lastRun: (await readRecords(engine, RUNS_TABLE)).at(-1),
-    suppressionLength: stateRow.suppression_length === null ? undefined : Number(stateRow.suppression_length),
-    user_profiles: hasProfiles ? tableFromJson(tryParseJson(String(stateRow.profiles)) as TableJson) : undefined,
+    suppressionLength: suppression_length ?? undefined,
+    user_profiles: hasProfiles ? tableFromJson(profiles) : undefined,
   };
   return { state, removedDays };
 }
