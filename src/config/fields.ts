@@ -10,8 +10,8 @@ import type { ConfigSchema, KeySchema } from './keys.ts';
  * `export_token`, gives `exportToken: Secret | undefined`. `columns_drop` with `"default": []` gives a list of strings.
  */
 export type FieldsOf<S extends ConfigSchema> = {
-  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof DeclaredTypes
-    ? DeclaredTypes[K]
+  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof TypesByKey
+    ? TypesByKey[K]
     : FieldOf<S['properties'][K]>;
 };
 
@@ -40,8 +40,8 @@ type FieldOf<P> = P extends { airbyte_secret: boolean }
 
 type Condition = 'all' | 'include' | 'exclude';
 
-/** The types of choices and of objects, which TypeScript does not read from a schema. */
-interface DeclaredTypes {
+/** The types of choices and of objects by key, which TypeScript does not read from a schema. */
+interface TypesByKey {
   readonly events_condition_type: Condition | undefined;
   readonly properties_condition_type: Condition | undefined;
   readonly to_date_inclusive: 'auto' | 'true' | 'false';

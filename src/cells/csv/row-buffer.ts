@@ -90,17 +90,17 @@ export class RowBuffer extends ByteBuffer {
   #withReplacements(start: number, end: number): Buffer {
     const { bytes } = this;
     const parts: Buffer[] = [];
-    let to = this.offsetOf(start);
-    for (let at = start; at < end; ) {
+    let partOffset = this.offsetOf(start);
+    for (let partStart = start; partStart < end; ) {
       // A U+FFFD of the body itself replaces nothing.
-      const bodyReplacement = bytes.indexOf(REPLACEMENT, at);
-      const stop = bodyReplacement < 0 || bodyReplacement >= end ? end : bodyReplacement;
-      const part = Buffer.from(decoder.decode(bytes.subarray(at, stop)));
+      const bodyReplacement = bytes.indexOf(REPLACEMENT, partStart);
+      const partEnd = bodyReplacement < 0 || bodyReplacement >= end ? end : bodyReplacement;
+      const part = Buffer.from(decoder.decode(bytes.subarray(partStart, partEnd)));
       for (let i = part.indexOf(REPLACEMENT); i >= 0; i = part.indexOf(REPLACEMENT, i + 1))
-        this.#replacements.push(to + i);
-      parts.push(part, stop < end ? REPLACEMENT : EMPTY);
-      to += part.length + REPLACEMENT.length;
-      at = stop + REPLACEMENT.length;
+        this.#replacements.push(partOffset + i);
+      parts.push(part, partEnd < end ? REPLACEMENT : EMPTY);
+      partOffset += part.length + REPLACEMENT.length;
+      partStart = partEnd + REPLACEMENT.length;
     }
     return Buffer.concat(parts);
   }

@@ -24,7 +24,13 @@ const MAX_WAITING_BYTES = 16 << 20;
 /** A terminal without a size has 0 columns: that of a container, or of a job without a window. */
 export const terminalColumns = ({ columns }: { readonly columns: number }): number => columns || 80;
 
-/** Both streams of this process. A result comes after the log lines before it, in case both are the same stream. */
+/**
+ * Both streams of this process, which may be one pipe: a result comes after the log lines before it.
+ *
+ *   log line   queued at once
+ *   result     queued once the reader of the log has taken the lines before it, two seconds later at most
+ *   the end    waits for both readers: two seconds at most for that of the log, and after a signal to stop for both
+ */
 export class ProcessTerminal implements Terminal {
   readonly stdout = openOutputStream(1);
   readonly isInteractive: boolean;
