@@ -26,8 +26,8 @@ export interface ErasureOptions {
   readonly deleter: Deleter | undefined;
   /** Undefined: no place is purged. */
   readonly purgeSettings?: PurgeSettings | undefined;
-  /** True to request also those whom the ledger knows as deleted; absent on a platform, which has no such option. */
-  readonly requestsAgain?: boolean;
+  /** True to request also those whom the ledger knows as deleted. A platform has no such option. */
+  readonly requestsAgain: boolean | 'no_option';
 }
 
 /** Everything that is known before anything is sent or removed. */
@@ -89,7 +89,7 @@ const decisionOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.h
 function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions): string {
   const { settings, requestsAgain } = options;
   const field = settings.requestedAtField;
-  const againText = requestsAgain === undefined ? '' : 'give forget --again, or ';
+  const againText = requestsAgain === 'no_option' ? '' : 'give forget --again, or ';
   const timeText = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
   const answers = idsDoneBefore.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
   const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
@@ -112,14 +112,14 @@ function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
 function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined): string {
-  const { settings, list, deleter, purgeSettings, requestsAgain = false } = options;
+  const { settings, list, deleter, purgeSettings, requestsAgain } = options;
   const mappedIds = [...(purgePlan?.listedPeople.unifiedIdsInMapping ?? [])].map(([id, unifiedIds]) =>
     JSON.stringify([id, [...unifiedIds].sort()]),
   );
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [purgeSettings?.isSuppressedOnly ? null : list.digest, deleter === undefined, requestsAgain],
+    [purgeSettings?.isSuppressedOnly ? null : list.digest, deleter === undefined, requestsAgain === true],
     purgeSettings && [
       purgeSettings.places.map(({ name }) => name).sort(),
       purgeSettings.profileService !== undefined,

@@ -39,6 +39,7 @@ export const write: Verb = async (context) => {
       list: idList,
       consent: config.dryRun ? 'none' : 'configured',
       deleter,
+      requestsAgain: 'no_option',
       onPlanned: (planReport) => logStart(planReport, config, logger),
       onDecided(id, decision, hasConfirmed) {
         queue.decide(id, decision);

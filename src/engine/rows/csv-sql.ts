@@ -59,9 +59,7 @@ export function cellSqlOf(
   const formsOfValues = hasAbsentNull ? forms & ~NULL_TEXT : forms;
   if (formsOfValues === 0) return asText;
   // The table does not take the column: all values are rescued.
-  if (type === null) {
-    return { ...asText, misfitSql: hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL` };
-  }
+  if (type === null) return { ...asText, misfitSql: `${hasAbsentNull ? `nullif(${expr}, 'null')` : expr} IS NOT NULL` };
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);

@@ -48,10 +48,11 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       const header = place.ofCsv(D1, [csvOf([], ['n', 'x'])]);
       // Where the service declares a text, the cell `null` is one.
       const later = { id: 'b', n: 'y', x: '7', m: 'new', k: '7', df_payment_method: 'null' };
-      const days = [header, place.of(D2, [{ id: 'a', n: '5', x: '' }]), place.of(D3, [later])];
+      // Beside a number it is absent.
+      const days = [header, place.of(D2, [{ id: 'a', n: '5', x: '' }]), place.of(D3, [later, { id: 'c', x: 'null' }])];
       await load(days, { schemaMode: 'freeze', columnTypes: new Map([['k', 'long']]) });
-      const [first, second] = await cells('n::VARCHAR AS n, _rescued::VARCHAR AS r');
-      expect([first, second.n]).toEqual([{ n: '5', r: null }, null]);
+      const [first, second, third] = await cells('n::VARCHAR AS n, _rescued::VARCHAR AS r');
+      expect([first, second.n, third.r]).toEqual([{ n: '5', r: null }, null, null]);
       expect(JSON.parse(String(second.r))).toEqual({ n: 'y', x: '7', m: 'new', df_payment_method: 'null' });
       // Beside the first columns only those that `column_types` names are added.
       const types = { n: 'long', x: null, m: null, k: 'long' };
