@@ -5,7 +5,6 @@ import { VERSION } from '../../../base/version.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import { OWN_FOLDER } from '../../../storage/storage.ts';
 import {
-  newPlaceState,
   type PlaceState,
   type RunRecord,
   type TableJson,
@@ -19,7 +18,11 @@ import type { OpenPlace } from '../format.ts';
 import type { PlaceVersion, TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
-// The paths of a folder, from its root. They never change.
+// The paths of a folder, what is known of it, and the text of `_dfinery.json`. A file there is one of these:
+//
+//   FolderFile     on the disk, and part of its table
+//   DamagedFile    on the disk, and no part of it
+//   RecordedFile   as `_dfinery.json` has it, whether or not it is on the disk
 
 /** The state of the folder, and what it knows of its files. */
 export const STATE_FILE = '_dfinery.json';
@@ -35,6 +38,8 @@ export function dayOfPath(path: string): Day | undefined {
   return isDay(day) && path === filePath(day, EVENTS.name) ? day : undefined;
 }
 
+export type FolderPlace = OpenPlace<DiskStorage>;
+
 export const FOLDER_LAYOUT: FileLayout = {
   hasAllColumns: true,
   newPath: filePath,
@@ -42,24 +47,11 @@ export const FOLDER_LAYOUT: FileLayout = {
   loadedAtType: () => 'TIMESTAMP',
 };
 
-const FORMAT_VERSION = 1;
-
-export type FolderPlace = OpenPlace<DiskStorage>;
-
-/** A file of a table, as it is on the disk. */
 export interface FolderFile extends TableFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
 }
 
-/** The size and the time of a file on the disk; undefined if there is none. */
-export function sizeAndTime(localPath: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
-  // An awaited call for each file would take 20 times as long.
-  const stat = lstatSync(localPath, { throwIfNoEntry: false });
-  return stat && { bytes: stat.size, modified: stat.mtimeMs };
-}
-
-/** A file as `_dfinery.json` records it. */
 export interface RecordedFile extends Omit<FolderFile, 'columns'> {
   /** The columns of its table, if it has just these. Undefined if it has others: then only the file tells them. */
   readonly columns: FileColumns | undefined;
@@ -72,23 +64,29 @@ export interface FolderRecord {
   readonly filesByPath: ReadonlyMap<string, RecordedFile>;
 }
 
-const EMPTY_RECORD: FolderRecord = { text: '', state: newPlaceState(null), filesByPath: new Map() };
-
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /** As it was read. What it says of a damaged file stays: the right file may come back from a copy. */
-  readonly record: FolderRecord;
+  /**
+   * As it was read; undefined before the first commit. What it says of a damaged file is kept: the right file may come
+   * back from a copy.
+   */
+  readonly record: FolderRecord | undefined;
 }
 
-export const EMPTY_FOLDER: FolderVersion = {
-  isLoaded: false,
-  state: EMPTY_RECORD.state,
-  files: [],
-  damagedFiles: [],
-  removedDays: [],
-  record: EMPTY_RECORD,
-};
+/** The table of profiles, also if its file is damaged; undefined if there is none, or one of another program. */
+export const storedProfilesOf = ({ state, damagedFiles, record }: FolderVersion): TableState | undefined =>
+  state.user_profiles ??
+  (damagedFiles.some(({ table }) => table === USER_PROFILES.name) ? record?.state.user_profiles : undefined);
+
+/** The size and the time of a file on the disk; undefined if there is none. */
+export function sizeAndTime(localPath: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
+  // An awaited call for each file would take 20 times as long.
+  const stat = lstatSync(localPath, { throwIfNoEntry: false });
+  return stat && { bytes: stat.size, modified: stat.mtimeMs };
+}
+
+const FORMAT_VERSION = 1;
 
 interface FolderJson {
   readonly v: number;
@@ -105,42 +103,11 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
   user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });
 
-/** The table of profiles, also if its file is damaged; undefined if there is none, or one of another program. */
-export const storedProfilesOf = ({ state, damagedFiles, record }: FolderVersion): TableState | undefined =>
-  state.user_profiles ??
-  (damagedFiles.some(({ table }) => table === USER_PROFILES.name) ? record.state.user_profiles : undefined);
-
-/** The text of `_dfinery.json`; undefined before the first commit. */
-export const readStateText = async (storage: DiskStorage): Promise<string | undefined> =>
-  (await storage.read(STATE_FILE))?.toString('utf8');
-
-/** The text of `_dfinery.json` for a version. */
-export function stateTextOf(version: FolderVersion): string {
-  const { files, damagedFiles, record } = version;
-  const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
-  const tableColumns = columnsOfTables(state);
-  const hasTableColumns = ({ table, columns }: RecordedFile) =>
-    columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
-  const recordedFiles = [...files, ...damagedFiles.flatMap(({ path }) => record.filesByPath.get(path) ?? [])];
-  const json: FolderJson = {
-    v: FORMAT_VERSION,
-    writer: VERSION,
-    suppression_length: state.suppressionLength,
-    last_run: state.lastRun,
-    events: tableToJson(state.events),
-    user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: recordedFiles
-      .sort((a, b) => (a.path < b.path ? -1 : 1))
-      .map((file) => {
-        const { table, day, bytes, modified, sha256 } = file;
-        return { table, day, bytes, modified, sha256, other_columns: hasTableColumns(file) ? undefined : true };
-      }),
-  };
-  return `${JSON.stringify(json)}\n`;
-}
-
-/** Throws a configuration failure for a damaged text. */
-export function parseStateText(text: string, subject: string): FolderRecord {
+/** Reads `_dfinery.json`; undefined before the first commit. Throws a configuration failure for a damaged one. */
+export async function readRecord(storage: DiskStorage): Promise<FolderRecord | undefined> {
+  const text = (await storage.read(STATE_FILE))?.toString('utf8');
+  if (text === undefined) return undefined;
+  const subject = storage.fullPath(STATE_FILE);
   const value = parseJson(text, subject);
   checkVersion(value, FORMAT_VERSION, subject);
   const json = requireValid<FolderJson>(validFolder, value, subject);
@@ -156,4 +123,29 @@ export function parseStateText(text: string, subject: string): FolderRecord {
     return { ...file, path: filePath(file.day, file.table), columns };
   });
   return { text, state, filesByPath: new Map(recordedFiles.map((file) => [file.path, file])) };
+}
+
+/** The text of `_dfinery.json` for a version. */
+export function stateTextOf(version: FolderVersion): string {
+  const { files, damagedFiles, record } = version;
+  const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
+  const tableColumns = columnsOfTables(state);
+  const hasTableColumns = ({ table, columns }: RecordedFile) =>
+    columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
+  const recordedFiles = [...files, ...damagedFiles.flatMap(({ path }) => record?.filesByPath.get(path) ?? [])];
+  const json: FolderJson = {
+    v: FORMAT_VERSION,
+    writer: VERSION,
+    suppression_length: state.suppressionLength,
+    last_run: state.lastRun,
+    events: tableToJson(state.events),
+    user_profiles: state.user_profiles && tableToJson(state.user_profiles),
+    files: recordedFiles
+      .sort((a, b) => (a.path < b.path ? -1 : 1))
+      .map((file) => {
+        const { table, day, bytes, modified, sha256 } = file;
+        return { table, day, bytes, modified, sha256, other_columns: hasTableColumns(file) ? undefined : true };
+      }),
+  };
+  return `${JSON.stringify(json)}\n`;
 }

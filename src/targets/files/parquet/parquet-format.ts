@@ -20,7 +20,7 @@ import {
   type FolderVersion,
   LOCK_FILE,
   PROFILES_FILE,
-  readStateText,
+  readRecord,
   STATE_FILE,
   sizeAndTime,
   storedProfilesOf,
@@ -30,11 +30,11 @@ import { readFolder } from './read-folder.ts';
 export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
   openStorage: async ({ address }) => new DiskStorage(address),
-  mayBeLoaded: async (storage) => (await readStateText(storage)) !== undefined,
+  mayBeLoaded: async (storage) => (await readRecord(storage)) !== undefined,
   async refuseForeignFiles(storage, table, version) {
     if (!(await hasObjects(storage, table))) return;
     // Read last: another process may have made the first commit meanwhile.
-    const isLoaded = (await readStateText(storage)) !== undefined;
+    const isLoaded = (await readRecord(storage)) !== undefined;
     const isOwnTable = table === EVENTS.name ? isLoaded : version && storedProfilesOf(version) !== undefined;
     if (!isOwnTable) throw foreignFilesError(storage.address, table);
   },
@@ -44,7 +44,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     // A writer may have begun a commit. Who may only read cannot see its lock.
     await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
     const version = await readFolder(place);
-    const isLatest = before.record.text === version.record.text && !hasReplacedFiles(place, before);
+    const isLatest = before.record?.text === version.record?.text && !hasReplacedFiles(place, before);
     return isLatest ? undefined : version;
   },
 

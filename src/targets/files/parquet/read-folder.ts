@@ -8,7 +8,7 @@ import type { Engine } from '../../../engine/session/engine.ts';
 import { isEngineFailure } from '../../../engine/session/engine-errors.ts';
 import { withDiskErrors } from '../../../fs/disk-failure.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
-import type { TableState } from '../../../table/place-state.ts';
+import { newPlaceState, type TableState } from '../../../table/place-state.ts';
 import {
   countStoredRows,
   findRemovedDays,
@@ -24,7 +24,6 @@ import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
   dayOfPath,
-  EMPTY_FOLDER,
   FOLDER_LAYOUT,
   type FolderFile,
   type FolderPlace,
@@ -32,12 +31,19 @@ import {
   type FolderVersion,
   filePath,
   PROFILES_FILE,
-  parseStateText,
   type RecordedFile,
-  readStateText,
-  STATE_FILE,
+  readRecord,
   sizeAndTime,
 } from './folder-state.ts';
+
+const EMPTY_FOLDER: FolderVersion = {
+  isLoaded: false,
+  state: newPlaceState(null),
+  files: [],
+  damagedFiles: [],
+  removedDays: [],
+  record: undefined,
+};
 
 /**
  * Reads a folder: compares each file with what `_dfinery.json` says of it, then corrects the state. A run stores new
@@ -45,9 +51,8 @@ import {
  */
 export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const { engine, storage } = place;
-  const text = await readStateText(storage);
-  if (text === undefined) return EMPTY_FOLDER;
-  const record = parseStateText(text, storage.fullPath(STATE_FILE));
+  const record = await readRecord(storage);
+  if (record === undefined) return EMPTY_FOLDER;
   const readAt = (path: string) =>
     withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, readFile(place, record, path));
   const days: FileReading[] = [];
