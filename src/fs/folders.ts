@@ -4,7 +4,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { hasCode } from '../base/errors.ts';
-import { checkLocalPath } from './local-path.ts';
+import { checkLocalPath, refuseDeadLink } from './local-path.ts';
 import { giveToFolderOwner, PRIVATE_FOLDER_MODE, setMode } from './permissions.ts';
 
 /** The bit of a folder by which new files in it get its group. */
@@ -13,7 +13,7 @@ const SETGID_BIT = 0o2000;
 /**
  * Makes a folder and those above it with this mode, as far as they are missing. Their names are synced to disk: else a
  * power cut takes a folder with all that was synced in it. Throws the system's error, and a configuration failure for
- * an address. Node's own recursion never ends where nothing can be made, as under /proc.
+ * an address or a dead link. Node's own recursion never ends where nothing can be made, as under /proc.
  */
 export async function makeFolders(path: string, mode = PRIVATE_FOLDER_MODE): Promise<void> {
   checkLocalPath(path);
@@ -25,6 +25,7 @@ export async function makeFolders(path: string, mode = PRIVATE_FOLDER_MODE): Pro
   } catch (error) {
     // Another process was quicker, and does the rest.
     if (isFolder(path)) return;
+    await refuseDeadLink(path, 'folder');
     throw error;
   }
   giveToFolderOwner(path);

@@ -1,9 +1,10 @@
 // Paths of this machine, told from the addresses of buckets and databases.
 
 import { existsSync, realpathSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { schemeOf, withoutCredentials } from '../base/address.ts';
-import { configError } from '../base/errors.ts';
+import { configError, undefinedIfAbsent } from '../base/errors.ts';
 
 /** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
 const ADDRESS_START = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;
@@ -17,6 +18,15 @@ export function checkLocalPath(text: string): void {
   // A password may stand anywhere in an address without a host.
   const shownAddress = schemeOf(text) === undefined ? `${address}…` : withoutCredentials(text);
   throw configError(`${shownAddress} is an address: give a path on this machine (a bucket can hold delta).`);
+}
+
+/** Throws a configuration failure for a link to what is not there: what is made behind it may be on another disk. */
+export async function refuseDeadLink(path: string, kind: 'file' | 'folder'): Promise<void> {
+  const stat = await lstat(path).catch(undefinedIfAbsent);
+  if (existsSync(path) || !stat?.isSymbolicLink()) return;
+  throw configError(
+    `${path} is a link to a ${kind} that is not there: mount its disk, or give the path of that ${kind}.`,
+  );
 }
 
 /** The absolute path without links. Of what is not there: the path as it is given, made absolute. */

@@ -5,9 +5,9 @@
 // the file anew, `models/` makes analytical views.
 
 import { constants, existsSync } from 'node:fs';
-import { access, lstat } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { configError, undefinedIfAbsent } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
@@ -15,7 +15,7 @@ import { withEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
-import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
+import { checkLocalPath, realOrGivenPath, refuseDeadLink } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
@@ -48,9 +48,7 @@ async function checkCanWrite(file: string): Promise<void> {
   // DuckDB makes its write-ahead log beside the file. With `/.` a parent that is a file is refused even to root.
   await withDiskErrors({ path: file, subject }, access(`${dirname(realOrGivenPath(file))}/.`, constants.W_OK));
   // DuckDB would make that file itself: of its newest version, with the write-ahead log beside the link.
-  const stat = await withDiskErrors({ path: file }, lstat(file).catch(undefinedIfAbsent));
-  if (!isThere && stat?.isSymbolicLink())
-    throw configError(`${file} is a link to a file that is not there: mount its disk, or give the path of that file.`);
+  await withDiskErrors({ path: file }, refuseDeadLink(file, 'file'));
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */

@@ -1,4 +1,4 @@
-import fs, { chownSync, writeFileSync } from 'node:fs';
+import fs, { chownSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { makeFolders } from '../../../src/fs/folders.ts';
@@ -21,10 +21,12 @@ describe('folders', () => {
     for (const folder of [path, join(dir, 'a')]) expectMode(folder, 0o700);
   });
 
-  it('are not made below a file, nor for an address', async () => {
+  it('are not made below a file, for an address, or behind a link to nothing', async () => {
     writeFileSync(join(dir, 'file'), '');
     await expect(makeFolders(join(dir, 'file', 'below'))).rejects.toThrow(/EEXIST|ENOTDIR/);
     await expect(makeFolders('s3://bucket/prefix')).rejects.toThrow(/is an address/);
+    symlinkSync(join(dir, 'disk'), join(dir, 'link'));
+    await expect(makeFolders(join(dir, 'link', 'below'))).rejects.toThrow(/is a link to a folder that is/);
   });
 
   it('are not taken for made where the disk does not keep their names', async () => {
