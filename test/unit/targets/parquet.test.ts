@@ -114,6 +114,14 @@ describe('a Parquet folder', () => {
     },
   );
 
+  it('names its state if that is gone, and leaves the files', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    rmSync(stateFile());
+    const isNamed = { exitCode: 2, message: expect.stringContaining('_dfinery.json is gone: restore it') };
+    await expect(place.load([[place.of(D2, [{ id: 'b' }])]])).rejects.toMatchObject(isNamed);
+    expect(readdirSync(join(place.place, 'events'))).toEqual([`event_date=${D1}`]);
+  });
+
   it('loses what a killed run left of its state', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     writeFileSync(join(place.place, '._dfinery.json.0123456789ab.tmp'), '{');

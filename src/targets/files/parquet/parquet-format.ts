@@ -4,11 +4,12 @@
 // the paths, and what `_dfinery.json` records. `read-folder.ts` finds what a kill left half-way, and
 // `commit-to-folder.ts` mends it.
 
+import { configError } from '../../../base/errors.ts';
 import { removeTemporaries } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
-import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
+import { listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
@@ -32,11 +33,17 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   openStorage: async ({ address }) => new DiskStorage(address),
   mayBeLoaded: async (storage) => (await readRecord(storage)) !== undefined,
   async refuseForeignFiles(storage, table, version) {
-    if (!(await hasObjects(storage, table))) return;
+    const objects = await listAll(storage, table);
+    if (objects.length === 0) return;
     // Read last: another process may have made the first commit meanwhile.
     const isLoaded = (await readRecord(storage)) !== undefined;
-    const isOwnTable = table === EVENTS.name ? isLoaded : version && storedProfilesOf(version) !== undefined;
-    if (!isOwnTable) throw foreignFilesError(storage.address, table);
+    if (table === EVENTS.name ? isLoaded : version && storedProfilesOf(version) !== undefined) return;
+    if (isLoaded || !objects.some(({ path }) => dayOfPath(path) !== undefined))
+      throw foreignFilesError(storage.address, table);
+    throw configError(
+      `${storage.address} holds files of this program, but its ${STATE_FILE} is gone: restore it from a copy, or move ` +
+        'the files away.',
+    );
   },
 
   read: readFolder,
