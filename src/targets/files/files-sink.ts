@@ -84,11 +84,13 @@ class FilesSink implements Sink {
     const state = version.isLoaded ? version.state : newPlaceState(columnSettings.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
     checkTimezone(state, this.#options);
-    const tableState = state[table.name];
-    // A first run that died before it stored rows may have had another time zone.
-    // A run of another target may have made its tables here meanwhile.
-    if (!tableState?.receipts.size) await place.format.refuseForeignFiles(place.storage, table.name, version);
-    const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, columnSettings.timezone);
+    let tableBefore = state[table.name];
+    if (!tableBefore?.receipts.size) {
+      // A run of another target may have made its tables here meanwhile.
+      await place.format.refuseForeignFiles(place.storage, table.name, version);
+      // A first run that died before it stored rows may have had another time zone.
+      tableBefore = newTableState(table, columnSettings.timezone);
+    }
     const plan = await planBatch(tableBefore, batch, {
       table,
       commitInfo,
