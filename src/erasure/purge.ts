@@ -152,16 +152,17 @@ async function purgePlace(
   const { settings, ledger, listedPeople } = plan;
   const { runtime, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
-  let outcome: PlaceOutcome = place;
+  // Those of the plan, until the place is looked into again.
+  let { people } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // the last two does no harm: the same command finds the rows, and writes both again.
-  const onFound = async (people: PeopleInPlace): Promise<number> => {
-    outcome = { ...place, people };
-    const problem = purgeGuardProblem(plan, [...otherPlaces, outcome]);
+  const onFound = async (peopleFound: PeopleInPlace): Promise<number> => {
+    people = peopleFound;
+    const problem = purgeGuardProblem(plan, [...otherPlaces, { ...place, people }]);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!beginsNewList)
       refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
-    await ledger.writeAll(purgeLines(outcome, plan));
+    await ledger.writeAll(purgeLines(name, people, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
   };
   try {
@@ -173,15 +174,15 @@ async function purgePlace(
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     // A place counts as purged once the ledger says so.
-    return { ...outcome, removal, failure };
+    return { ...place, people, removal, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);
-    if (error instanceof UserError) return { ...outcome, failure: error };
+    if (error instanceof UserError) return { ...place, people, failure: error };
     // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
     runtime.logger.error('purge.defect', `${name}: ${defectText(error)}`);
     const sentence = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-    return { ...outcome, failure: systemError(sentence, { cause: error }) };
+    return { ...place, people, failure: systemError(sentence, { cause: error }) };
   }
 }
 
@@ -231,7 +232,8 @@ const namesText = (names: readonly string[]): string =>
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines(
-  { name: place, people }: PlannedPlace,
+  place: string,
+  people: PeopleInPlace,
   { settings, listedIds, ledger, isToRequestAgain }: PurgePlan,
 ): LineContent[] {
   const linesOfIds = listedIds.map((listedId) => {
