@@ -42,6 +42,7 @@ describe('a Parquet folder', () => {
   const stateFile = () => join(place.place, '_dfinery.json');
   const lockFile = () => join(place.place, '_dfinery/lock');
   const state = () => JSON.parse(readFileSync(stateFile(), 'utf8'));
+  const earlierClock = () => ({ ...place.clock, now: () => place.clock.now() - HOUR_MS });
   /** Lets memory not suffice for some statements. */
   const shortenMemory = (isTooLarge: (sql: string, engine: Engine) => boolean) => {
     const real = Engine.prototype.rows;
@@ -152,11 +153,11 @@ describe('a Parquet folder', () => {
     expect(rows).toMatchObject([{ _key: 'a', n: 9007199254740993n, t: new Date('2026-01-05'), l: ['x', 'y'] }]);
   });
 
-  it('is read, verified and mended where a run was killed before each file had its new columns', async () => {
+  it('is read, verified and mended where a run with an early clock was killed amid its new columns', async () => {
     await place.load([
       [place.of(D1, [{ id: 'a', member: 'm1', n: '1.0' }]), place.of(D2, [{ id: 'b', member: '', n: '2.0' }])],
     ]);
-    const loading = () => place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
+    const loading = () => place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]], { clock: earlierClock() });
     await stoppedAfter('rename', fileOf(D1), loading);
     expect((await place.verify()).differences).toEqual([]);
     expect(await place.find(['m1'])).toMatchObject({ rowCount: 2 });
@@ -488,13 +489,11 @@ describe('a Parquet folder', () => {
     expect(state().events.days[0]).not.toHaveProperty('pruned');
   });
 
-  it.each([
-    ['', D1, '1'],
-    [' with a wider column', D2, 'x'],
-  ])('takes the file that a killed run wrote last%s, also if the clock was set back before', async (_, day, n) => {
-    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
-    const clock = { ...place.clock, now: () => place.clock.now() - HOUR_MS };
-    await stoppedAfter('rename', fileOf(D1), () => place.load([[place.of(day, [{ id: 'b', n }])]], { clock }));
+  it('takes the file that a killed run wrote last, also if the clock was set back before', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await stoppedAfter('rename', fileOf(D1), () =>
+      place.load([[place.of(D1, [{ id: 'b' }])]], { clock: earlierClock() }),
+    );
     expect((await place.verify()).differences).toEqual([]);
     expect(await place.report()).toMatchObject({ rows: 1 });
   });
