@@ -21,10 +21,15 @@ import {
 const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
 
 /**
- * Makes a change of a folder whose lock is held. Each step is on the disk before the next, and leaves a folder that
- * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. A killed
- * purge can leave people in some days, but they are on the suppression list. In both cases the same command, run again,
- * does the rest. A change without files finishes what a killed run left half-way.
+ * Makes a change of a folder whose lock is held, in four steps. Each is on the disk before the next. `readFolder` reads
+ * what a kill leaves, and the same command, run again, does the rest:
+ *
+ *   killed in   leaves
+ *   step 2      files of which some lack a column, or have it in its earlier type
+ *   step 3      days of which some are as before. A row that two of them share may be in neither
+ *               people in some days after a purge: they are on the suppression list
+ *
+ * A change without files finishes what a killed run left half-way.
  */
 export async function commitToFolder(
   place: FolderPlace,
