@@ -32,10 +32,9 @@ export async function eraseVersions(access: BucketAccess, prefix: string, should
   const { client, bucket, sendOptions } = access;
   const listPage = (after?: ListObjectVersionsCommandOutput) => {
     const position = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
-    const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
-    return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketVersions'));
+    return client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
   };
-  const pages = await allPages(access, listPage);
+  const pages = await allPages(access, 's3:ListBucketVersions', listPage);
   const isErased = ({ Key = '', IsLatest, LastModified }: ObjectVersion) =>
     IsLatest === false || shouldErase(storedObject(access, Key, LastModified));
   const versions = pages.flatMap(({ Versions = [] }) => Versions.filter(isErased));
@@ -55,10 +54,10 @@ export async function abortUploads(access: BucketAccess, prefix: string, shouldE
   const { client, bucket, sendOptions } = access;
   const listPage = (after?: ListMultipartUploadsCommandOutput) => {
     const position = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
-    const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
-    return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketMultipartUploads'));
+    return client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
   };
-  const uploads = (await allPages(access, listPage)).flatMap(({ Uploads = [] }) => Uploads);
+  const pages = await allPages(access, 's3:ListBucketMultipartUploads', listPage);
+  const uploads = pages.flatMap(({ Uploads = [] }) => Uploads);
   for (const { Key, UploadId, Initiated } of uploads) {
     if (Key?.startsWith(prefix) !== true || !shouldErase(storedObject(access, Key, Initiated))) continue;
     await abortUpload(access, Key, UploadId);
@@ -83,22 +82,22 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
 }
 
 /**
- * The pages of a listing; none if `listPage` gives undefined. All at once: a store may continue from an item only while
- * that exists, and the caller removes the items.
+ * The pages of a listing, which needs a right; none from a store that does not know it. All at once: a store may
+ * continue from an item only while that exists, and the caller removes the items.
  */
 async function allPages<P extends ListObjectVersionsCommandOutput | ListMultipartUploadsCommandOutput>(
-  { address }: BucketAccess,
-  listPage: (after?: P) => Promise<P | undefined>,
+  access: BucketAccess,
+  right: string,
+  listPage: (after?: P) => Promise<P>,
 ): Promise<P[]> {
   const pages: P[] = [];
-  for (let page = await listPage(); page !== undefined; ) {
-    pages.push(page);
-    if (page.IsTruncated === true && !page.NextKeyMarker) {
-      throw configError(`${address} gives half a list, without a marker of the next page: use another store.`);
-    }
-    page = page.IsTruncated === true ? await listPage(page) : undefined;
+  for (;;) {
+    const page = await listPage(pages.at(-1)).catch((error) => undefinedIfUnsupported(error, access, right));
+    if (page !== undefined) pages.push(page);
+    if (page?.IsTruncated !== true) return pages;
+    if (!page.NextKeyMarker)
+      throw configError(`${access.address} gives half a list, without a marker of the next page: use another store.`);
   }
-  return pages;
 }
 
 /** Undefined for a request that the store does not know; else it throws. */
