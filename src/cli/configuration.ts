@@ -126,9 +126,8 @@ const defaultPlaces = ({ target, place }: JsonObject) =>
 
 export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-const HASH_SECRETS = ['hash_key', 'suppression_key'] as const;
 /** What a plan needs, and what an export needs. */
-export const PLAN_KEYS = ['service_id', ...HASH_SECRETS] as const;
+export const PLAN_KEYS = ['service_id', 'hash_key', 'suppression_key'] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
 export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
@@ -137,7 +136,7 @@ export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' |
  * The same configuration, in which none of these keys is missing. A secret of hashes is missing only if another key
  * needs it: `hash_key` beside `columns_hash`, `suppression_key` beside `suppression_file`.
  */
-export function requireKeys<K extends RequiredKey | (typeof HASH_SECRETS)[number]>(
+export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]
 ) {

@@ -1,6 +1,6 @@
 import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
-import { isObject, type JsonObject, parseJsonOfKind } from '../base/json.ts';
+import { isObject, parseJsonOfKind } from '../base/json.ts';
 import { type ConfigKey, type KeySchema, VARIABLE_PREFIX } from './keys.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
@@ -22,16 +22,13 @@ export function refuseUnknownVariables(env: Env, configKeys: readonly ConfigKey[
   throw configError(`the environment has unknown variables: ${texts.join(', ')}. Correct or unset them.`);
 }
 
-export interface Variables {
-  /** The values of those keys whose variables are set, and the variables that gave them, by key. */
-  readonly values: JsonObject;
-  readonly variableNames: ReadonlyMap<string, string>;
-  /** What is wrong with the other variables. */
-  readonly problems: readonly Problem[];
-}
+export type Variables = ReturnType<typeof readVariables>;
 
-/** Reads the variables of these keys. An empty variable counts as not set. */
-export function readVariables(configKeys: readonly ConfigKey[], env: Env): Variables {
+/**
+ * Reads the variables of these keys: the values and the variables that gave them, by key, and what is wrong with the
+ * others. An empty variable counts as not set.
+ */
+export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
   const values: Record<string, unknown> = {};
   const variableNames = new Map<string, string>();
   const problems: Problem[] = [];
