@@ -69,6 +69,8 @@ export class OutputQueue {
   }
 
   #send(lines: string | Uint8Array): void {
+    // A stream that has failed and is still open never answers to another write.
+    if (this.#failure) return;
     this.#lastWrite = new Promise((resolve) => {
       this.#out.write(lines, (error) => {
         if (error) this.#fail(error);

@@ -30,6 +30,8 @@ export async function runUntilStopped(work: (signal: AbortSignal) => Promise<voi
     clock.after(STOP_GRACE_MS, () => dieBySignal(name));
   };
   for (const name of STOP_SIGNALS) process.on(name, stop);
+  // Work that waits for something that never comes ends with the process, and must not look done.
+  process.exitCode = 1;
   try {
     await work(controller.signal);
   } finally {
