@@ -53,11 +53,11 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const { engine, storage } = place;
   const record = await readRecord(storage);
   if (record === undefined) return EMPTY_FOLDER;
-  const readAt = (path: string) =>
-    withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, readFile(place, record, path));
-  const days: FileReading[] = [];
-  for (const path of await eventPathsIn(storage)) days.push(await readAt(path));
-  const profiles = await readAt(PROFILES_FILE);
+  const compareAt = (path: string) =>
+    withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, compareFile(place, record, path));
+  const days: FileComparison[] = [];
+  for (const path of await eventPathsIn(storage)) days.push(await compareAt(path));
+  const profiles = await compareAt(PROFILES_FILE);
   const { events, removedDays } = eventsWith(record.state.events, days, engine.clock.now());
   return {
     isLoaded: true,
@@ -70,7 +70,7 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
 }
 
 /** What is at a path: a file of a table, a damaged one, or neither of them. */
-interface FileReading {
+interface FileComparison {
   readonly file?: FolderFile;
   /** What an adopted file says of itself. */
   readonly metadata?: FileMetadata;
@@ -91,7 +91,11 @@ interface FileReading {
  *
  * The receipt of an unchanged file is in the state, that of an adopted file in its own metadata.
  */
-async function readFile({ engine, storage }: FolderPlace, record: FolderRecord, path: string): Promise<FileReading> {
+async function compareFile(
+  { engine, storage }: FolderPlace,
+  record: FolderRecord,
+  path: string,
+): Promise<FileComparison> {
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   if (onDisk === undefined) return {}; // missing
@@ -184,7 +188,7 @@ async function readMetadata(engine: Engine, localPath: string, path: string): Pr
 }
 
 /** The table of events with the receipts of adopted files. Days whose file is missing are pruned. */
-function eventsWith(before: TableState, days: readonly FileReading[], now: number) {
+function eventsWith(before: TableState, days: readonly FileComparison[], now: number) {
   const adoptedReceipts = days.flatMap(({ metadata }) => metadata?.receipt ?? []);
   const receipts = receiptsOf([...before.receipts.values(), ...adoptedReceipts]);
   const daysWithFile = new Set(days.map(({ file, damagedFile }) => (file ?? damagedFile)?.day));
@@ -193,7 +197,7 @@ function eventsWith(before: TableState, days: readonly FileReading[], now: numbe
 }
 
 /** The table of profiles, as an adopted file says. Without its file there is none, unless it has no row. */
-function profilesWith(before: TableState | undefined, { file, metadata }: FileReading): TableState | undefined {
+function profilesWith(before: TableState | undefined, { file, metadata }: FileComparison): TableState | undefined {
   const profiles = metadata?.profilesState ?? before;
   return file !== undefined || countStoredRows(profiles?.receipts.values() ?? []) === 0 ? profiles : undefined;
 }
