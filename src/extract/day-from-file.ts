@@ -45,7 +45,8 @@ export async function loadDayFromFile<T>(
   const now = clock.now();
   const fingerprints = fingerprintsOf(settings);
   checkState(state, fingerprints, { now, fullRefresh: false });
-  checkNeedsFile(fileToLoad, now);
+  const oldestDay = oldestExportedDay(now, settings.historyDays);
+  checkNeedsFile(fileToLoad, oldestDay, lastDayOver(now));
   const requestedAt = await lastChangeOf(fileToLoad, now);
   const spool = await RunFolder.open(settings.spoolDir, clock);
   try {
@@ -60,7 +61,7 @@ export async function loadDayFromFile<T>(
       source: 'file',
     });
     checkAgainstStored(checkedDay.receipt, fileToLoad);
-    return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, alwaysWrites: true });
+    return await store(checkedDay, { oldestDay, start: state?.start_date ?? day, fingerprints, alwaysWrites: true });
   } finally {
     await spool.remove();
   }
@@ -69,11 +70,11 @@ export async function loadDayFromFile<T>(
 const fileError = (day: Day, message: string, cause?: unknown): UserError =>
   configError(message, { cause, where: { day } });
 
-function checkNeedsFile({ day, receipts, settings }: FileToLoad, now: number): void {
+function checkNeedsFile({ day, receipts }: FileToLoad, oldestDay: Day, lastOver: Day): void {
   const storedReceipt = receipts?.get(day);
   const isLoaded = storedReceipt?.is_over === true && storedReceipt.pruned !== true;
-  if (day < oldestExportedDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
-  const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';
+  if (day < oldestDay || (day <= lastOver && !isLoaded)) return;
+  const why = day > lastOver ? 'is not over' : 'is loaded, and the service still exports it';
   throw fileError(day, `${day} ${why}: read it again with sync … --from ${day} --to ${day}.`);
 }
 

@@ -36,8 +36,8 @@ export interface ExportState {
 
 /** What a commit stores beside the days, or needs to know of the run. */
 export interface CommitInfo {
-  /** The time of this machine (ms since 1970). */
-  readonly now: number;
+  /** The first day that is most likely still exported. */
+  readonly oldestDay: Day;
   /** The start, if the place has none yet. */
   readonly start: Day;
   readonly fingerprints: SettingsFingerprints;

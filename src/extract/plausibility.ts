@@ -40,13 +40,17 @@ function median(counts: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The empty or implausible days that ended a week ago at most, in order. `appends`: only those without rows. */
+/**
+ * The empty or implausible days that are still exported, in order, but for those that were requested a week after they
+ * were over. `appends`: only those without rows.
+ */
 export function daysToReadAgain(
   receipts: ReceiptsByDay,
-  { now, appends = false }: { readonly now: number; readonly appends?: boolean },
+  { oldestDay, appends = false }: { readonly oldestDay: Day; readonly appends?: boolean },
 ): Day[] {
-  const isReadAgain = ([day, { rows, is_over, pruned }]: readonly [Day, ReceiptSummary]) => {
-    if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -READ_AGAIN_DAYS)) return false;
+  const isReadAgain = ([day, { rows, is_over, requested_at, pruned }]: readonly [Day, ReceiptSummary]) => {
+    if (!is_over || pruned === true || day < oldestDay) return false;
+    if (day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS)) return false;
     return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
   };
   return [...receipts]

@@ -61,7 +61,6 @@ export async function loadSnapshot(
     }
     const day = dayAt(requestedAt);
     const fingerprints = profileFingerprintsOf(settings);
-    const now = clock.now();
     const snapshot = checkedDayOf([file], {
       day,
       to_date: day,
@@ -69,10 +68,10 @@ export async function loadSnapshot(
       is_over: true,
       filters: fingerprints.filters,
       exports: download.exports,
-      verifiedAt: now,
+      verifiedAt: clock.now(),
     });
     // It replaces the one before also if it is the same.
-    await store(snapshot, { now, start: day, fingerprints, alwaysWrites: true });
+    await store(snapshot, { oldestDay: day, start: day, fingerprints, alwaysWrites: true });
   } finally {
     await spool.remove();
   }

@@ -137,13 +137,13 @@ export class RunResults {
   }
 
   commitInfo(): CommitInfo {
-    const { settings, fingerprints, appends, mode, state, start } = this.#plan;
+    const { settings, fingerprints, appends, mode, state, start, oldestDay } = this.#plan;
     const lastUnwanted = this.#goneDays.findLast((day) => !this.#isGap(day));
     // A history that has no start yet begins after the days that nobody wanted before.
     const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
     const { includesToDate, hasFinalNewline } = this.#deps.service;
     return {
-      now: this.#deps.clock.now(),
+      oldestDay,
       start: isShortened ? laterOf(start, addDays(lastUnwanted, 1)) : start,
       fingerprints,
       appends,

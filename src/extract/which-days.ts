@@ -151,14 +151,14 @@ function planRefreshDays(basis: PlanBasis): RunPlan {
 }
 
 function planSyncDays(basis: PlanBasis): RunPlan {
-  const { settings, receipts, appends, state, start, fingerprints, oldestDay, lastDay, now } = basis;
+  const { settings, receipts, appends, state, start, fingerprints, oldestDay, lastDay } = basis;
   const gaps = new Set(state?.gaps);
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const daysWithOtherFilters = [...receipts.keys()].filter(
     (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints.filters),
   );
-  const suspectDays = daysToReadAgain(receipts, { now, appends }).filter((day) => day >= start);
+  const suspectDays = daysToReadAgain(receipts, basis).filter((day) => day >= start);
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
   const notes = [...startWarnings(basis), ...readAgainNotes(readAgain, basis)];
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { addDays, type Day, startOf } from '../../../src/base/days.ts';
+import { addDays, type Day, dayAt, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
@@ -68,7 +68,7 @@ export class Days {
 
   facts(start: Day, hashedColumns: HashedColumns = NOTHING_HASHED): CommitInfo {
     return {
-      now: this.clock.now(),
+      oldestDay: addDays(dayAt(this.clock.now()), -30),
       start,
       // Days that were loaded before have another hash of their settings.
       fingerprints: { service: HASH, filters: hashedColumns.key_check?.padEnd(64, '0') ?? HASH, hashedColumns },

@@ -5,7 +5,7 @@ import type { ReceiptSummary } from '../../../src/extract/checked-day.ts';
 import { fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import { type CommitInfo, type ExportState, parseState, stateAfter } from '../../../src/extract/export-state.ts';
 import { usualRowsIfImplausible } from '../../../src/extract/plausibility.ts';
-import { at, SETTINGS } from '../../support/extract/extraction.ts';
+import { SETTINGS } from '../../support/extract/extraction.ts';
 
 const receipt = (more: Partial<ReceiptSummary> = {}): ReceiptSummary => ({
   rows: 100,
@@ -18,7 +18,7 @@ const receipts = (days: readonly Day[], more: Partial<ReceiptSummary> = {}) =>
   new Map(days.map((day) => [day, receipt(more)]));
 
 const facts = (more: Partial<CommitInfo> = {}): CommitInfo => ({
-  now: at('2026-01-20T14:00:00Z'),
+  oldestDay: '2025-12-21',
   start: '2026-01-10',
   fingerprints: fingerprintsOf({ ...SETTINGS }),
   alwaysWrites: false,

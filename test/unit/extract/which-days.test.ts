@@ -92,8 +92,9 @@ describe('the days of a later run', () => {
     expect(plan(holed).days).toEqual(['2026-01-11', '2026-01-12', '2026-01-19', '2026-01-20']);
   });
 
-  it('include empty days for a week after they were over', () => {
-    const empty = { '2026-01-12': { rows: 0 }, '2026-01-13': { rows: 0 } };
+  it('include empty days that were not requested a week after they were over', () => {
+    const settled = { rows: 0, requested_at: '2026-01-20T12:00:00.000Z' };
+    const empty = { '2026-01-12': settled, '2026-01-13': { rows: 0 } };
     const { days, notes } = plan(loaded(empty));
     expect(days).toEqual(['2026-01-13', '2026-01-18', '2026-01-19', '2026-01-20']);
     expect(notes.map(({ message }) => message)).toEqual([
@@ -167,6 +168,16 @@ describe('plain append', () => {
     expect(plan(few).days).toEqual(expect.arrayContaining(['2026-01-16', '2026-01-17']));
   });
 });
+
+it.each([false, true])(
+  'an empty day that was requested too early is read again while it is exported, plain append: %s',
+  (appends) => {
+    const early = { rows: 0, requested_at: '2026-01-14T00:00:00.000Z' };
+    const stored = loaded({ '2026-01-10': early, '2026-01-12': early });
+    const { days } = plan(stored, { historyDays: 9, lookbackDays: 0 }, { appends });
+    expect(days.filter((day) => day < '2026-01-19')).toEqual(['2026-01-12']);
+  },
+);
 
 describe('a full refresh', () => {
   const refresh = { fullRefresh: true };
