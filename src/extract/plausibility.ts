@@ -40,16 +40,26 @@ function median(counts: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+interface ReadAgainOptions {
+  readonly oldestDay: Day;
+  /** Whether only days without rows are read again. */
+  readonly appends?: boolean;
+  /** Whether an export is known to lack the rows of its `to_date`. */
+  readonly excludesToDate?: boolean;
+}
+
 /**
  * The empty or implausible days that are still exported, in order, but for those that were requested a week after they
- * were over. `appends`: only those without rows.
+ * were over. An empty day whose request asked for too little does not count as requested.
  */
 export function daysToReadAgain(
   receipts: ReceiptsByDay,
-  { oldestDay, appends = false }: { readonly oldestDay: Day; readonly appends?: boolean },
+  { oldestDay, appends = false, excludesToDate = false }: ReadAgainOptions,
 ): Day[] {
-  const isReadAgain = ([day, { rows, is_over, requested_at, pruned }]: readonly [Day, ReceiptSummary]) => {
+  const isReadAgain = ([day, receipt]: readonly [Day, ReceiptSummary]) => {
+    const { rows, is_over, requested_at, pruned, to_date } = receipt;
     if (!is_over || pruned === true || day < oldestDay) return false;
+    if (rows === 0 && excludesToDate && to_date === day) return true;
     if (day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS)) return false;
     return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
   };

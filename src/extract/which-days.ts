@@ -158,10 +158,15 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   const daysWithOtherFilters = [...receipts.keys()].filter(
     (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints.filters),
   );
-  const suspectDays = daysToReadAgain(receipts, basis).filter((day) => day >= start);
+  const excludesToDate = includesToDateOf(basis) === false;
+  const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, excludesToDate }).filter((day) => day >= start);
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
-  const notes = [...startWarnings(basis), ...readAgainNotes(readAgain, basis)];
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
+  const notes = [
+    ...startWarnings(basis),
+    ...readAgainNotes(readAgain, basis),
+    ...(appends ? sentEarlyWarnings(incompleteDays, basis) : []),
+  ];
   const [firstIncomplete] = incompleteDays;
   const plan = { ...basis, mode: 'sync', notes } as const;
   if (appends || firstIncomplete === undefined) return { ...plan, days: union(readAgain, incompleteDays) };
@@ -186,6 +191,16 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
   return [...groupBy(days, (day) => why(receipts.get(day)))].map(([reason, daysOfReason]) =>
     note('info', 'plan.read_again', `Read again, since ${reason}: ${formatDays(daysOfReason)}.`),
   );
+}
+
+/** Warns of rows that come twice if the destination keeps all: another sync mode sends days that are not over. */
+function sentEarlyWarnings(incompleteDays: readonly Day[], { receipts }: PlanBasis): LogEvent[] {
+  const days = incompleteDays.filter((day) => (receipts.get(day)?.rows ?? 0) > 0);
+  if (days.length === 0) return [];
+  const message =
+    `${formatDays(days)} had rows in another sync mode before the day was over, and they come again. ` +
+    "Clear the stream's data if they should not.";
+  return [note('warn', 'plan.sent_early', message)];
 }
 
 /** Warns if days after `start_date` are not read. */

@@ -1,3 +1,4 @@
+import { transientError } from '../../base/errors.ts';
 import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
@@ -60,8 +61,12 @@ export const read: Verb = async (context) => {
 async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void> {
   const { config, heartbeat } = deps;
   const write = async (snapshot: CheckedDay) => {
+    const { day, requested_at, filters, rows } = snapshot.receipt;
+    if (rows === 0) {
+      const remedy = 'Run again later; leave the stream out if the service has no profiles.';
+      throw transientError(`The export of profiles has no row: the destination keeps its profiles. ${remedy}`);
+    }
     await output.writeStatus('RUNNING');
-    const { day, requested_at, filters } = snapshot.receipt;
     const [stats] = await writeDay(snapshot, [{ name: PROFILE_STREAM, schemas: output.schemas }], deps);
     output.logStats(day, stats);
     await output.writeState({ version: 1, requested_at, filters }, stats.recordCount);

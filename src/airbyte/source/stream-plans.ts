@@ -1,6 +1,6 @@
 import { type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import type { JsonObject } from '../../base/json.ts';
+import { isObject, type JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { lastDayOver } from '../../extract/calendar.ts';
 import type { ReceiptSummary, ReceiptsByDay } from '../../extract/checked-day.ts';
@@ -26,7 +26,7 @@ export function planStream(
   requireFilledColumn(name, stream);
   const { appends, keepsDuplicates } = destinationTraits(stream);
   const input = { settings, appends, now };
-  const state = withoutTransientKeys(savedState);
+  const state = usableState(savedState);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
   return { ...plan, name, keepsDuplicates };
@@ -136,10 +136,14 @@ function refreshPlan(stream: ConfiguredStream, savedState: JsonObject | undefine
   return { ...freshPlan, state, receipts, days, start: state.start_date ?? freshPlan.start };
 }
 
-/** A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). */
-function withoutTransientKeys(state: JsonObject | undefined): JsonObject | undefined {
-  const entries = Object.entries(state ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
-  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+/**
+ * A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). Undefined
+ * for that of a stream of which no day was read: it fixes no start.
+ */
+function usableState(state: JsonObject = {}): JsonObject | undefined {
+  const entries = Object.entries(state).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
+  const isInitial = isObject(state.days) && Object.keys(state.days).length === 0 && state.start_date === undefined;
+  return entries.length === 0 || isInitial ? undefined : Object.fromEntries(entries);
 }
 
 /** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */

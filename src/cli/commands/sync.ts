@@ -16,7 +16,7 @@ export const command = defineCommand({
   options: {
     ...DAY_OPTIONS,
     schema: textOption('Pinned schema, as discover prints it'),
-    maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
+    maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h); longer: commit the days before, exit 3'),
     dryRun: flagOption('Show the plan; nothing is sent or stored'),
     notify: textOption('Address to notify of failures and changes; others here see it, notify_url hides it'),
   },

@@ -110,6 +110,18 @@ describe('the stream user_profiles', () => {
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
+  it('without a profile ends INCOMPLETE: a destination that overwrites keeps those that it has', async () => {
+    const { url } = await serve(() => whole(200, 'df_unified_id,df_external_id\n'));
+    const config = { base_url: url, service_id: 'service', export_token: 'export-token', user_profiles: true };
+    const [profiles] = (await run('discover', await start()))
+      .catalog()
+      .streams.filter(({ name }) => name === 'user_profiles');
+    const output = await run('read', config, configured([profiles], { sync_mode: 'full_refresh' }));
+    expect(output.errors()[0].message).toContain('has no row');
+    expect(output.states('user_profiles')).toEqual([]);
+    expect(output.statuses('user_profiles')).toEqual(['STARTED', 'INCOMPLETE']);
+  });
+
   it('is refused where the catalog has no column that every profile fills', async () => {
     const config = await start();
     const [profiles] = (await run('discover', config)).catalog().streams.filter(({ name }) => name === 'user_profiles');

@@ -26,6 +26,7 @@ describe('a saved state', () => {
     ['a state without content', savedStates({}, 'events')],
     ['a stream without a state', [{ stream: { stream_descriptor: { name: 'events' }, stream_state: null } }]],
     ['a marker of another kit', savedStates({ __ab_full_refresh_state_message: true }, 'events')],
+    ['that of a sync that read no day', savedStates({ version: 1, from_date: '2026-01-19', days: {} }, 'events')],
     ['a state of another stream', savedStates({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
   ])('starts from the first day when it is %s', async (_, value) => {
     const output = await fixture.read(events, value);

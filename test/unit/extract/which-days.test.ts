@@ -160,6 +160,15 @@ describe('plain append', () => {
     expect(settled.days).toEqual(['2026-01-19']);
   });
 
+  it('warns of days that another sync mode has sent before they were over', () => {
+    const open = loaded({ '2026-01-18': { is_over: false }, '2026-01-17': { is_over: false, rows: 0 } });
+    const { days, notes } = plan({ ...open, state: state({ from_date: '2026-01-17' }) }, {}, { appends: true });
+    expect(days).toEqual(['2026-01-17', '2026-01-18']);
+    expect(notes.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^2026-01-18 had rows in another sync mode/),
+    ]);
+  });
+
   it('reads an empty day again, but no day with few rows', () => {
     const weeks: Record<Day, Stored> = {};
     for (let week = 1; week <= 4; week++) weeks[addDays('2026-01-17', -7 * week)] = { rows: 1000 };
@@ -178,6 +187,14 @@ it.each([false, true])(
     expect(days.filter((day) => day < '2026-01-19')).toEqual(['2026-01-12']);
   },
 );
+
+it('empty days that were requested as if an export included its end are read again once it is known that it does not', () => {
+  const settled = { rows: 0, requested_at: '2026-01-20T12:00:00.000Z' };
+  const stored = loaded({ '2026-01-11': settled, '2026-01-12': { ...settled, to_date: '2026-01-13' } });
+  const readAgain = (toDateInclusive: 'true' | 'false') =>
+    plan(stored, { toDateInclusive, lookbackDays: 0 }).days.filter((day) => day < '2026-01-19');
+  expect([readAgain('true'), readAgain('false')]).toEqual([[], ['2026-01-11']]);
+});
 
 describe('a full refresh', () => {
   const refresh = { fullRefresh: true };
