@@ -116,9 +116,12 @@ function joinValues(file: ConfigFile, { values: variableValues, variableNames }:
   return { ...values, places: values.places ?? defaultPlaces(values) };
 }
 
-/** A path in a file is relative to its folder; `-` is stdout. */
-export const pathInFolder = (path: string, folder: string): string =>
-  path === '-' || isAddress(path) || isAbsolute(path) ? path : join(folder, path);
+/** A path in a file is relative to its folder; `-` is stdout. Throws a configuration failure for the `~` of a shell. */
+export function pathInFolder(path: string, folder: string): string {
+  if (path.startsWith('~/'))
+    throw configError(`${path} begins with ~, which only a shell replaces: write the whole path.`);
+  return path === '-' || isAddress(path) || isAbsolute(path) ? path : join(folder, path);
+}
 
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
 const defaultPlaces = ({ target, place }: JsonObject) =>

@@ -72,6 +72,18 @@ describe('a location that does not exist or is of another kind', () => {
   });
 });
 
+it('a place whose ~ no shell has replaced is refused, in words and in a configuration', async () => {
+  const config = at('config.json');
+  writeFileSync(config, JSON.stringify({ target: 'parquet', place: '~/lake' }));
+  for (const argv of [
+    ['status', 'parquet', '~/lake'],
+    ['status', '--config', config],
+  ]) {
+    const { code, stderr } = await fixture.run(argv);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('~/lake begins with ~')]);
+  }
+});
+
 it('demo replaces no page that it did not write', async () => {
   const path = at('mine.html');
   writeFileSync(path, 'mine');
