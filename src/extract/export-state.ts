@@ -151,7 +151,7 @@ const malformedError = (why: string) =>
 /** Throws a StateError if the state is of another service than this run. */
 export function refuseOtherService(state: ExportState | undefined, { service }: SettingsFingerprints): void {
   if (state?.service === undefined || state.service === service) return;
-  throw new StateError('The place holds the data of another service', 'use another place for this one');
+  throw new StateError('The stored data belong to another service', 'use another place for this one');
 }
 
 /**

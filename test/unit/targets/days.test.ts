@@ -63,7 +63,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await first.commit([place.of(D1, [{ id: 'a' }])], facts);
     const fingerprints = { ...facts.fingerprints, service: '1'.repeat(64) };
     const refused = second.commit([place.of(D1, [{ id: 'b' }])], { ...facts, fingerprints });
-    await expect(refused).rejects.toThrow('The place holds the data of another service');
+    await expect(refused).rejects.toThrow('The stored data belong to another service');
     for (const sink of [first, second]) await sink.close();
     expect(await place.keys()).toEqual([`${D1} a`]);
     await agrees();
