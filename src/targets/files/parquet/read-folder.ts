@@ -62,20 +62,22 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   return {
     isLoaded: true,
     state: { ...record.state, events, user_profiles: profilesWith(record.state.user_profiles, profiles) },
-    files: [...days, profiles].flatMap(({ file }) => file ?? []),
-    damagedFiles: [...days, profiles].flatMap(({ damagedFile }) => damagedFile ?? []),
+    files: [...days, profiles].flatMap(fileOf),
+    damagedFiles: [...days, profiles].flatMap(damagedFileOf),
     removedDays,
     record,
   };
 }
 
-/** What is at a path: a file of a table, a damaged one, or neither of them. */
-interface FileComparison {
-  readonly file?: FolderFile;
-  /** What an adopted file says of itself. */
-  readonly metadata?: FileMetadata;
-  readonly damagedFile?: DamagedFile;
-}
+/** What is at a path. `metadata`: what an adopted file says of itself. */
+type FileComparison =
+  | { readonly kind: 'missing' | 'foreign' }
+  | { readonly kind: 'unchanged'; readonly file: FolderFile }
+  | { readonly kind: 'adopted'; readonly file: FolderFile; readonly metadata: FileMetadata }
+  | { readonly kind: 'damaged'; readonly damagedFile: DamagedFile };
+
+const fileOf = (comparison: FileComparison) => ('file' in comparison ? comparison.file : []);
+const damagedFileOf = (comparison: FileComparison) => (comparison.kind === 'damaged' ? comparison.damagedFile : []);
 
 /**
  * Reads a file beside its record and its receipt in the state. A file of the recorded size and time has the recorded
@@ -86,8 +88,9 @@ interface FileComparison {
  *   has its hash, and its receipt does not say "no row"  unchanged: it was copied at most
  *   has its hash                                         adopted: a killed run was to remove it
  *   is later, with columns that its table has            adopted: a killed run wrote it last
- *   has profiles, and the state has no table of them     of another program
- *   is any other                                         damaged, older, or newer than a state put back
+ *   has profiles, and the state has no table of them     foreign: another program wrote it
+ *   is any other                                         damaged, or older; or newer, with columns that a state put
+ *                                                        back does not know
  *
  * The receipt of an unchanged file is in the state, that of an adopted file in its own metadata.
  */
@@ -98,7 +101,7 @@ async function compareFile(
 ): Promise<FileComparison> {
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
-  if (onDisk === undefined) return {}; // missing
+  if (onDisk === undefined) return { kind: 'missing' };
   const recordedFile = record.filesByPath.get(path);
   const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
   const tableState = record.state[table];
@@ -110,15 +113,14 @@ async function compareFile(
   const hasSameHash = recordedFile?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
     const columns = recordedFile.columns ?? (await readFileColumns(engine, localPath));
-    return { file: { ...recordedFile, ...onDisk, columns } }; // unchanged
+    return { kind: 'unchanged', file: { ...recordedFile, ...onDisk, columns } };
   }
   const metadata = await readMetadata(engine, localPath, path);
   if (metadata !== undefined && (hasSameHash || isLater(metadata, storedReceipt, recordedFile, record))) {
     const { receipt, columns } = metadata;
-    return { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, metadata }; // adopted
+    return { kind: 'adopted', file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, metadata };
   }
-  if (day === undefined) return {}; // of another program
-  return { damagedFile: { table, day, path } };
+  return day === undefined ? { kind: 'foreign' } : { kind: 'damaged', damagedFile: { table, day, path } };
 }
 
 /** The paths of the files of all days that have a folder, whether or not the file is there. */
@@ -189,15 +191,19 @@ async function readMetadata(engine: Engine, localPath: string, path: string): Pr
 
 /** The table of events with the receipts of adopted files. Days whose file is missing are pruned. */
 function eventsWith(before: TableState, days: readonly FileComparison[], now: number) {
-  const adoptedReceipts = days.flatMap(({ metadata }) => metadata?.receipt ?? []);
+  const adoptedReceipts = days.flatMap((comparison) =>
+    comparison.kind === 'adopted' ? comparison.metadata.receipt : [],
+  );
   const receipts = receiptsOf([...before.receipts.values(), ...adoptedReceipts]);
-  const daysWithFile = new Set(days.map(({ file, damagedFile }) => (file ?? damagedFile)?.day));
+  const filesOfDays = [...days.flatMap(fileOf), ...days.flatMap(damagedFileOf)];
+  const daysWithFile = new Set(filesOfDays.map(({ day }) => day));
   const removedDays = findRemovedDays(receipts, daysWithFile);
   return { events: { ...before, receipts: withPrunedDays(receipts, removedDays, now) }, removedDays };
 }
 
 /** The table of profiles, as an adopted file says. Without its file there is none, unless it has no row. */
-function profilesWith(before: TableState | undefined, { file, metadata }: FileComparison): TableState | undefined {
-  const profiles = metadata?.profilesState ?? before;
-  return file !== undefined || countStoredRows(profiles?.receipts.values() ?? []) === 0 ? profiles : undefined;
+function profilesWith(before: TableState | undefined, comparison: FileComparison): TableState | undefined {
+  if (comparison.kind === 'adopted') return comparison.metadata.profilesState;
+  const hasFileOrNoRow = comparison.kind === 'unchanged' || countStoredRows(before?.receipts.values() ?? []) === 0;
+  return hasFileOrNoRow ? before : undefined;
 }
