@@ -151,15 +151,14 @@ export class SuppressionList {
       const lineError = (why: string) =>
         configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { row: i + 1 } });
       const { kind, key_check, hmac, hash_key } = parseJsonObject(line);
-      if (i === 0 && kind === 'suppression') {
+      const restore = 'Restore the file; the next purge removes a last line that was cut.';
+      if (i === 0) {
+        if (kind !== 'suppression') throw lineError(`is not its header, which tells a wrong key. ${restore}`);
         if (key_check === key.keyCheck) continue;
         throw lineError(`was written under another key: give that one. ${NEW_LIST_HINT}`);
       }
-      if (typeof hmac !== 'string' || !looksHashed(hmac)) {
-        throw lineError(
-          'is not {"hmac":"<64 hex digits>"}. Restore the file; the next purge removes a last line that was cut.',
-        );
-      }
+      if (typeof hmac !== 'string' || !looksHashed(hmac))
+        throw lineError(`is not {"hmac":"<64 hex digits>"}. ${restore}`);
       hmacs.push(hmac);
       if (typeof hash_key === 'string') keyChecks.add(hash_key);
     }

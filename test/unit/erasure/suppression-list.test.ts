@@ -77,6 +77,10 @@ describe('a suppression list', () => {
   it('is refused under another key, if it is not there, or if it is another file', async () => {
     expect(() => load()).toThrow(/cannot be read: .* make an empty file/);
     await add('a');
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, text.slice(text.indexOf('\n') + 1));
+    expect(() => load()).toThrow(/Line 1 .* is not its header/);
+    writeFileSync(file, text);
     expect(() => load({ suppressionKey: new Secret('another key of at least 32 characters') })).toThrow('another key');
     writeFileSync(file, 'id,name\n1,x\n');
     expect(() => load()).toThrow('Line 1');
