@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import {
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -198,6 +199,21 @@ describe('a Delta table on a disk', () => {
     await place.load([]);
     expect(parquet()).toBe(1);
     expect(await place.keys()).toEqual([`${D1} b`]);
+  });
+
+  it('keeps for an hour what another run may commit, also where nothing is retained', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const path = join(place.place, `events/event_date=${D1}/${PART}`);
+    writeFileSync(path, 'of a run under way');
+    const later = (ms: number) => ({ ...place.clock, now: () => Date.now() + ms });
+    for (const [minutes, isThere] of [
+      [50, true],
+      [70, false],
+    ] as const) {
+      place.clock = later(minutes * 60_000);
+      await place.load([], { retentionMs: 0 });
+      expect(existsSync(path)).toBe(isThere);
+    }
   });
 
   it('keeps an old file for a day after it left, also over a checkpoint', async () => {
