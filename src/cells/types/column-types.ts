@@ -27,6 +27,7 @@ export const TYPES = {
   date: { codec: DATE_CODEC, widerTypes: ['datetime', 'string'] },
   // By a wall clock; with a zone it has `instantCodec`.
   datetime: { codec: WALL_TIME_CODEC, widerTypes: ['string'] },
+  // A list that is empty or has nulls alone is `long[]`, and may become one of texts.
   'long[]': { codec: LONG_LIST_CODEC, widerTypes: ['double[]', 'string[]', 'string'] },
   'double[]': { codec: DOUBLE_LIST_CODEC, widerTypes: ['string'] },
   'string[]': { codec: STRING_LIST_CODEC, widerTypes: ['string'] },

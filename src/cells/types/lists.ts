@@ -151,7 +151,7 @@ const listCodec = (
   writeJson: writeList,
 });
 
-/** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
+/** A JSON list of integers of 64 bits and nulls. */
 export const LONG_LIST_CODEC = listCodec(LONG_CODEC, listOf(LONG_CODEC.forms), numberListSql);
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */

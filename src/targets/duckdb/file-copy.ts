@@ -20,8 +20,8 @@ import { checkExists, foreignTableNames, tablesOfFile, withLoadedFile } from './
 const COPY_DATABASE = 'new_database';
 
 /**
- * Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Returns the rows of
- * `events`. Throws UserError.
+ * Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Returns the number of
+ * rows of `events`, and the size of the file before and after. Throws UserError.
  */
 export const compactFile = (options: PlaceOptions) =>
   withCopy(options, async (engine, copyPath) => {
