@@ -105,7 +105,7 @@ function joinValues(file: ConfigFile, { values: variableValues, variableNames }:
   const resolvePath = (path: unknown, key: string) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${file.fileLabel}`);
-    return variableNames.has(key) || !isText(path) ? path : pathInFolder(path, file.folder);
+    return isText(path) ? pathInFolder(path, variableNames.has(key) ? '.' : file.folder) : path;
   };
   for (const key of PATH_KEYS) values[key] = resolvePath(values[key], key);
   if (Array.isArray(values.places)) {

@@ -72,7 +72,7 @@ describe('a location that does not exist or is of another kind', () => {
   });
 });
 
-it('a place whose ~ no shell has replaced is refused, in words and in a configuration', async () => {
+it('a place whose ~ no shell has replaced is refused, in words, in a configuration and in a variable', async () => {
   const config = at('config.json');
   writeFileSync(config, JSON.stringify({ target: 'parquet', place: '~/lake' }));
   for (const argv of [
@@ -82,6 +82,8 @@ it('a place whose ~ no shell has replaced is refused, in words and in a configur
     const { code, stderr } = await fixture.run(argv);
     expect([code, stderr]).toEqual([2, expect.stringContaining('~/lake begins with ~')]);
   }
+  const { code, stderr } = await fixture.run(['status', 'parquet', at('lake')], { DFINERY_LEDGER_DIR: '~/ledger' });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('~/ledger begins with ~')]);
 });
 
 it('demo replaces no page that it did not write', async () => {
