@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { expect, it } from 'vitest';
 import { OutputQueue } from '../../../src/base/output-queue.ts';
 
-it('a stream that fails and stays open lets nobody wait', async () => {
+it('a stream that fails and stays open lets nobody wait', { timeout: 5_000 }, async () => {
   const full = new Writable({
     autoDestroy: false,
     write: (_chunk, _encoding, callback) => setImmediate(() => callback(new Error('ENOSPC'))),
