@@ -44,8 +44,8 @@ interface ReadAgainOptions {
   readonly oldestDay: Day;
   /** Whether only days without rows are read again. */
   readonly appends?: boolean;
-  /** Whether an export is known to lack the rows of its `to_date`. */
-  readonly excludesToDate?: boolean;
+  /** Whether an export includes its `to_date`; undefined: not known. */
+  readonly includesToDate?: boolean | undefined;
 }
 
 /**
@@ -54,12 +54,12 @@ interface ReadAgainOptions {
  */
 export function daysToReadAgain(
   receipts: ReceiptsByDay,
-  { oldestDay, appends = false, excludesToDate = false }: ReadAgainOptions,
+  { oldestDay, appends = false, includesToDate }: ReadAgainOptions,
 ): Day[] {
   const isReadAgain = ([day, receipt]: readonly [Day, ReceiptSummary]) => {
     const { rows, is_over, requested_at, pruned, to_date } = receipt;
     if (!is_over || pruned === true || day < oldestDay) return false;
-    if (rows === 0 && excludesToDate && to_date === day) return true;
+    if (rows === 0 && includesToDate === false && to_date === day) return true;
     if (day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS)) return false;
     return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
   };

@@ -158,8 +158,8 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   const daysWithOtherFilters = [...receipts.keys()].filter(
     (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints.filters),
   );
-  const excludesToDate = includesToDateOf(basis) === false;
-  const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, excludesToDate }).filter((day) => day >= start);
+  const includesToDate = includesToDateOf(basis);
+  const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate }).filter((day) => day >= start);
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   const notes = [

@@ -91,10 +91,12 @@ export class RecordEncoder {
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
     for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
     if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeId(labels.logId, rowIds);
-    const position = labels.position && rowIds.position;
-    if (labels.position !== undefined && position !== undefined) {
-      lines.append(labels.position);
-      lines.append(Buffer.from(position));
+    if (labels.position !== undefined) {
+      const { position } = rowIds;
+      if (position !== undefined) {
+        lines.append(labels.position);
+        lines.append(Buffer.from(position));
+      }
     }
     this.#openObject(dataStart);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
