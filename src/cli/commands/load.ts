@@ -10,7 +10,7 @@ import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { loadOptions, readPlaceAndConfig, storedState } from '../places.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
-import { type Run, withRunRecord } from '../run/run.ts';
+import { type RunOutcome, withRunRecord } from '../run/run.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
 
 export const command = defineCommand({
@@ -32,8 +32,7 @@ export const command = defineCommand({
     if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(loadOptions(place, config, context));
-    const load = (run: Run) =>
-      withElapsedTime(`Loading ${file}`, loadDay(sink, { file, day }, planConfig, run, context), context);
+    const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, { file, day }, planConfig, context), context);
     const { summary, failure } = await withRunRecord(sink, load, context);
     if (failure !== undefined) throw failure.error;
     const { rows, days_changed, next_from_date: cursor } = summary;
@@ -47,9 +46,8 @@ async function loadDay(
   sink: Sink,
   { file, day }: { readonly file: string; readonly day: Day },
   config: PlanConfig,
-  run: Run,
   { clock, signal }: Context,
-): Promise<void> {
+): Promise<RunOutcome> {
   const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState: state, receipts } = sink.state?.events ?? {};
@@ -58,5 +56,5 @@ async function loadDay(
     sink.commit([checkedDay], commitInfo),
   );
   const next_from_date = sink.state?.events.exportState?.from_date ?? null;
-  run.summaryNow = () => ({ ...EMPTY_SUMMARY, rows: rowsWritten, days: 1, days_changed: daysChanged, next_from_date });
+  return { summary: { ...EMPTY_SUMMARY, rows: rowsWritten, days: 1, days_changed: daysChanged, next_from_date } };
 }

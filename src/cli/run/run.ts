@@ -29,14 +29,6 @@ export interface SyncInput {
   readonly schemaFile?: string | undefined;
 }
 
-/** A run under way. Its work tells here what it has done. */
-export interface Run {
-  /** The instant (ms) at which it began: a wait for the lock of the place does not count. */
-  readonly began: number;
-  /** What is done so far. */
-  summaryNow(): Summary;
-}
-
 /** What a run came to: what is done, and what ended it early, if anything did. The summary tells of both. */
 export interface RunOutcome {
   readonly summary: Summary;
@@ -49,7 +41,7 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
   try {
     const config = requireKeys(input.config, ...EXPORT_KEYS);
     const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
-    return await withRunRecord(sink, (run) => exportInto(sink, { ...input, config }, run, context), context);
+    return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
   } catch (error) {
     return failedRun(EMPTY_SUMMARY, error, context);
   }
@@ -58,11 +50,10 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
 async function exportInto(
   sink: Sink | StreamSink,
   { config, daySelection, maxWaitMs }: SyncInput & { readonly config: ExportConfig },
-  run: Run,
+  began: number,
   context: Context,
-): Promise<void> {
+): Promise<RunOutcome> {
   const { clock } = context;
-  const { began } = run;
   const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState, receipts } = sink.state?.events ?? {};
@@ -74,37 +65,46 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.result, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  run.summaryNow = () => {
+  const summaryNow = () => {
     const seconds = (clock.now() - began) / 1_000;
     return summaryOf(plan, load.result, { seconds, keepsCursor: sink.kind === 'stateful' });
   };
-  await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
+  try {
+    await withProgress(progress, load.loadAll(plan, sink), context);
+    return { summary: summaryNow() };
+  } catch (error) {
+    return failedRun(summaryNow(), error, context);
+  } finally {
+    await service.close();
+  }
 }
 
-/** Does the work of a run in a place that is open. Records there how the run ended, and closes it, whatever happened. */
+/**
+ * Does the work of a run in a place that is open. Records there how the run ended, and closes it, whatever happened.
+ * `began`: the instant (ms) at which the run began. A wait for the lock of the place does not count.
+ */
 export async function withRunRecord(
   sink: Pick<Sink, 'recordRun' | 'close'>,
-  work: (run: Run) => Promise<void>,
+  work: (began: number) => Promise<RunOutcome>,
   context: Context,
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
-  const run: Run = { began: clock.now(), summaryNow: () => EMPTY_SUMMARY };
-  const outcome = await work(run).then(
-    (): RunOutcome => ({ summary: run.summaryNow() }),
-    (error: unknown) => failedRun(run.summaryNow(), error, context),
-  );
-  const { summary, failure } = outcome;
-  const { rows, days, exports, bytes, exit: exitCode, error: cause } = summary;
-  const span = { began: new Date(run.began).toISOString(), ended: new Date(clock.now()).toISOString() };
-  const record = { ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes };
-  const recordError: unknown = await sink.recordRun(record).catch((error: unknown) => error);
-  if (recordError !== undefined && failure !== undefined)
-    logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
+  const began = clock.now();
+  let outcome = await work(began).catch((error: unknown) => failedRun(EMPTY_SUMMARY, error, context));
+  const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
+  const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
+  try {
+    await sink.recordRun({ ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes });
+  } catch (error) {
+    // A run that had failed before is told by its own failure.
+    if (outcome.failure === undefined) outcome = failedRun(outcome.summary, error, context);
+    else logger.warn('run.record', `This run could not be recorded: ${messageOf(error)}`);
+  }
   // What is committed and recorded stays, whatever becomes of the lock.
-  await sink.close().catch((closeError: unknown) => {
-    logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
+  await sink.close().catch((error: unknown) => {
+    logger.warn('run.close', `The place could not be closed: ${messageOf(error)}`);
   });
-  return failure !== undefined || recordError === undefined ? outcome : failedRun(summary, recordError, context);
+  return outcome;
 }
 
 /** The outcome of a run that an error has ended, with what was done before it. */

@@ -8,7 +8,7 @@ import { withRunRecord } from '../../../src/cli/run/run.ts';
 import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
 
 const SYSTEM = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal: new AbortController().signal };
-const goodRun = async () => {};
+const goodRun = async () => ({ summary: EMPTY_SUMMARY });
 
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
