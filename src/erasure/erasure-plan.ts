@@ -7,7 +7,7 @@ import type { DestinationConfig } from '../config/destination.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
-import { type IdList, type ListCounts, type ListedId, refusedParagraph } from './list/id-list.ts';
+import { type IdList, type ListedId, refusedParagraph } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -71,7 +71,7 @@ export async function planErasure(options: ErasureOptions) {
     warnings: [
       erasesNobody && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
       // Else the failure of the plan says it.
-      hasUsableRow(list.counts) ? (refusedParagraph(list.counts) ?? []) : [],
+      list.wrongField === undefined ? (refusedParagraph(list.counts) ?? []) : [],
       list.warnings(),
       ledger.isKept
         ? []
@@ -130,17 +130,11 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
   ]);
 }
 
-/** False if there are rows and all are refused; a row that withdraws a request is usable. */
-const hasUsableRow = ({ ids, refused }: ListCounts): boolean =>
-  ids > 0 || Object.keys(refused).every((refusal) => refusal === 'withdrawn');
-
-/** The failure of an erasure that breaks a guard, or has no usable row: a field is probably wrong. */
+/** The failure of an erasure that breaks a guard, or of a list without a usable row. */
 export function planFailure({ list, guardProblem }: ErasurePlan, settings: ErasureSettings): UserError | undefined {
-  const { counts } = list;
-  if (!hasUsableRow(counts)) {
-    const isTimeWrong = Object.keys(counts.refused).every((refusal) => ['requested_at', 'withdrawn'].includes(refusal));
-    const field = isTimeWrong ? `field ${settings.requestedAtField}` : 'ID field';
-    return configError(`Nothing was deleted. ${refusedParagraph(counts)} Is the ${field} the right one?`);
+  if (list.wrongField !== undefined) {
+    const field = list.wrongField === 'id' ? 'ID field' : `field ${settings.requestedAtField}`;
+    return configError(`Nothing was deleted. ${refusedParagraph(list.counts)} Is the ${field} the right one?`);
   }
   if (guardProblem === undefined) return undefined;
   return configError(`Nothing was deleted. ${guardProblem}`, { exitCode: EXIT.guard });

@@ -62,6 +62,8 @@ export class IdList {
     refused_rows: {} as Partial<Record<Refusal, number[]>>,
     duplicates: 0,
   };
+  /** True once a row has an id, also a row that is withdrawn: then the field of the ids is right. */
+  #hasSeenId = false;
 
   /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
   add({ rowNumber, id, requestedAt }: ListRow): string | undefined {
@@ -69,6 +71,7 @@ export class IdList {
     if (typeof id !== 'string') return this.#refuse(rowNumber, (id ?? null) === null ? 'missing' : 'not_text');
     const refusal = refusalOf(id);
     if (refusal !== undefined) return this.#refuse(rowNumber, refusal);
+    this.#hasSeenId = true;
     const instant = requestInstant(requestedAt);
     if (instant === 'invalid') return this.#refuse(rowNumber, 'requested_at');
     const listedId = this.#ids.get(id);
@@ -89,7 +92,10 @@ export class IdList {
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
   withdraw({ rowNumber, id }: ListRow): undefined {
     this.#counts.received++;
-    if (typeof id === 'string') this.#ids.delete(id);
+    if (typeof id === 'string') {
+      this.#ids.delete(id);
+      this.#hasSeenId ||= refusalOf(id) === undefined;
+    }
     return this.#refuse(rowNumber, 'withdrawn');
   }
 
@@ -103,6 +109,15 @@ export class IdList {
 
   get counts(): ListCounts {
     return { ...this.#counts, ids: this.#ids.size };
+  }
+
+  /** The field that is probably wrong, since no row is usable, and some are refused for it. */
+  get wrongField(): 'id' | 'requested_at' | undefined {
+    const { refused } = this.#counts;
+    if (this.#ids.size > 0) return undefined;
+    if (refused.requested_at !== undefined) return 'requested_at';
+    const isIdRefused = Object.keys(refused).some((refusal) => refusal !== 'withdrawn');
+    return isIdRefused && !this.#hasSeenId ? 'id' : undefined;
   }
 
   /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */

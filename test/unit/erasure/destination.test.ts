@@ -242,5 +242,19 @@ describe('ten days of syncs', () => {
     expect(blank.errors()[0].message).toMatch(/the ID is missing.*Is the ID field the right/);
     const dry = await on(1, [record(' ')], { dry_run: true });
     expect([dry.code, dry.text]).toEqual([1, expect.stringContaining('Is the ID field the right one?')]);
+    const withdrawnBlank = record(null, { _ab_cdc_deleted_at: '2026-01-01' });
+    const without = await on(1, [record(' '), withdrawnBlank]);
+    expect(without.errors()[0].message).toContain('Is the ID field the right one?');
+  });
+
+  it('save their state if no row is usable, but one of them has an ID: the field is right', async () => {
+    const withdrawn = record('a', { _ab_cdc_deleted_at: '2026-01-01' });
+    for (const rows of [[withdrawn], [record('a'), withdrawn]]) {
+      const output = await on(0, [...rows, record(' '), state(0)]);
+      expect([output.code, statsOf(output).length, setup.server.ids()]).toEqual([0, 1, []]);
+      expect(output.text).toMatch(/rows are refused\. Row \d: the ID is missing.* the request was withdrawn/);
+    }
+    const late = await on(0, [withdrawn, record('a', { asked_at: 'soon' })], { requested_at_field: 'asked_at' });
+    expect(late.errors()[0].message).toContain('Is the field asked_at the right one?');
   });
 });
