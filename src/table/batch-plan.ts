@@ -14,7 +14,7 @@ export interface PlannedBatch extends ColumnPlan {
   readonly tableBefore: TableState;
   readonly commitInfo: CommitInfo;
   /** The downloads whose rows are written. */
-  readonly downloads: readonly CheckedDay[];
+  readonly writtenDownloads: readonly CheckedDay[];
   /** Those whose rows the place has already. */
   readonly unchangedDownloads: readonly CheckedDay[];
 }
@@ -42,10 +42,10 @@ export async function planBatch(
   if (acceptedDownloads.length === 0) return undefined;
   const mayBeUnchanged = !table.isSnapshot && !commitInfo.alwaysWrites;
   const unchangedDownloads = mayBeUnchanged ? await findUnchanged(acceptedDownloads, receipts, countRows) : [];
-  const downloads = acceptedDownloads.filter((download) => !unchangedDownloads.includes(download));
+  const writtenDownloads = acceptedDownloads.filter((download) => !unchangedDownloads.includes(download));
   const settings = settingsOfTable(table, columnSettings);
-  const columnPlan = planColumns(columnsBefore, downloads, settings, receipts.size === 0);
-  return { table, tableBefore, commitInfo, downloads, unchangedDownloads, ...columnPlan };
+  const columnPlan = planColumns(columnsBefore, writtenDownloads, settings, receipts.size === 0);
+  return { table, tableBefore, commitInfo, writtenDownloads, unchangedDownloads, ...columnPlan };
 }
 
 /** Leaves out, with a warning, the downloads that are older than the stored ones. A file replaces every download. */
@@ -56,9 +56,11 @@ function withoutOlder(
 ): readonly CheckedDay[] {
   // A snapshot replaces the one that is there, whatever its day.
   const [snapshotReceipt] = receipts.values();
-  const storedReceiptOf = (day: Day) => (table.isSnapshot ? snapshotReceipt : receipts.get(day));
-  const isOlder = ({ receipt: { day, requested_at, source } }: CheckedDay) =>
-    source !== 'file' && requested_at < (storedReceiptOf(day)?.requested_at ?? '');
+  const isOlder = ({ receipt }: CheckedDay) => {
+    const storedReceipt = table.isSnapshot ? snapshotReceipt : receipts.get(receipt.day);
+    if (storedReceipt === undefined || receipt.source === 'file') return false;
+    return receipt.requested_at < storedReceipt.requested_at;
+  };
   const olderDays = batch.filter(isOlder).map(({ receipt }) => receipt.day);
   if (olderDays.length > 0) {
     const subject = table.isSnapshot ? table.name : formatDays(olderDays);

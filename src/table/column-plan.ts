@@ -58,7 +58,7 @@ export const isWidened = (
 ): column is TypedColumn<PlannedColumn> & { readonly typeBefore: ColumnType } =>
   column.typeBefore !== null && column.type !== null && column.type !== column.typeBefore;
 
-/** Plans the columns of a table from day to day. `isFirstBatch`: the table gets all of its columns by it. */
+/** Plans the columns of a table from day to day. `isFirstBatch`: the table has no day before it. */
 export function planColumns(
   columnsBefore: readonly StoredColumn[],
   downloads: readonly CheckedDay[],
@@ -67,9 +67,8 @@ export function planColumns(
 ): ColumnPlan {
   let columns: readonly PlannedColumn[] = columnsBefore.map(beforeBatch);
   const changes: PlannedChange[] = [];
-  for (const download of downloads) {
-    const addsAll = isFirstBatch && download === downloads[0];
-    const dayPlan = planDay(columns, download, settings, addsAll);
+  for (const [i, download] of downloads.entries()) {
+    const dayPlan = planDay(columns, download, settings, isFirstBatch && i === 0);
     columns = dayPlan.columns;
     changes.push(...dayPlan.changes);
   }
@@ -99,26 +98,26 @@ function dayColumnsOf({ files }: CheckedDay): ReadonlyMap<string, DayColumn> {
   return dayColumns;
 }
 
-/** Plans one day. `addsAll`: also the columns that every table has count as added. */
+/** Plans one day. The first day of a table adds all of its columns, also those that every table has. */
 function planDay(
   columnsBefore: readonly PlannedColumn[],
   download: CheckedDay,
   settings: ColumnSettings,
-  addsAll: boolean,
+  isFirstDay: boolean,
 ): ColumnPlan {
   const { day } = download.receipt;
   const dayColumns = dayColumnsOf(download);
   const tableColumns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(beforeBatch)];
-  // Without a pinned schema the first day with cells gives `freeze` its columns.
-  const givesColumns = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
-  const schemaMode = givesColumns ? 'evolve' : settings.schemaMode;
+  // Without a pinned schema, `freeze` begins behind the first day with cells.
+  const hadCells = columnsBefore.some(({ forms }) => forms !== 0);
+  const schemaMode = hadCells || settings.pinnedTypes !== undefined ? settings.schemaMode : 'evolve';
   const changes: PlannedChange[] = [];
   const columns = tableColumns.map((column): PlannedColumn => {
     const dayColumn = dayColumns.get(columnKey(column)) ?? NO_CELLS;
     const { forms } = dayColumn;
     const typeAfter = typeAfterDay(column, dayColumn, tableColumns, { ...settings, schemaMode });
     const { type: toType } = typeAfter;
-    const fromType = addsAll ? null : column.type;
+    const fromType = isFirstDay ? null : column.type;
     if (toType !== null && toType !== fromType) {
       const change = fromType === null ? 'added' : 'widened';
       const shape = shapeOfMisfit(dayColumn, fromType, settings);

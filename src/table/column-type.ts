@@ -55,22 +55,22 @@ export function typeAfterDay(
 ): TypeAfterDay {
   const { source, occurrence, group, type: storedType, forms: storedForms } = column;
   const zone = zoneOf(timezone);
+  const isOfService = group !== 'custom' && group !== 'custom_item';
+  const isFrozen = schemaMode === 'freeze';
+  const canHoldStored = (type: ColumnType) => storedType === null || canWiden(storedType, type, storedForms, zone);
+
   // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
   const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
-  const canHoldStored = (type: ColumnType) => storedType === null || canWiden(storedType, type, storedForms, zone);
   if (configuredType !== undefined && !canHoldStored(configuredType)) {
     throw configError(
       `column ${source} is stored as ${storedType}, and its values may not fit into ${configuredType}, which the ` +
         'settings name: keep its type, or load a column of your own into another place.',
     );
   }
-  const isOfService = group !== 'custom' && group !== 'custom_item';
-  const isFrozen = schemaMode === 'freeze';
-  const usableDeclaredType =
-    isOfService && declaredType !== undefined && canHoldStored(declaredType) ? declaredType : undefined;
-  const keptType = isOfService || isFrozen ? storedType : null;
-  const fixedType = configuredType ?? usableDeclaredType ?? keptType;
+  let fixedType = configuredType ?? null;
+  if (isOfService && declaredType !== undefined && canHoldStored(declaredType)) fixedType ??= declaredType;
+  if (isOfService || isFrozen) fixedType ??= storedType;
   const isInferred = fixedType === null;
 
   if (storedType === null && pinnedType === undefined) {

@@ -2,6 +2,7 @@ import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
+import { isWidened } from './column-plan.ts';
 import { newTableState, type TableState } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt } from './receipts.ts';
 
@@ -29,7 +30,7 @@ export interface CommitResult {
   readonly daysChanged: readonly Day[];
   /** Columns that it added, by their names in the table. */
   readonly columnsAdded: readonly string[];
-  /** Columns that it widened; of one commit perhaps also some that it added. */
+  /** Columns that it widened, without those that it added. */
   readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
   /** Number of cells put into `_rescued`, by their key there. */
   readonly rescuedCells: ReadonlyMap<string, number>;
@@ -68,31 +69,6 @@ export function sumOfCommits(total: CommitResult, commit: CommitResult): CommitR
   };
 }
 
-/** The table after a batch whose rows are stored, and the result of its commit. `changedAt`: by `nextChangedAt`. */
-export function finishBatch(
-  batch: PlannedBatch,
-  storedBatch: StoredBatch,
-  changedAt: string,
-): { readonly tableAfter: TableState; readonly commit: CommitResult } {
-  const { tableBefore, changes, downloads, unchangedDownloads } = batch;
-  const tableAfter = tableAfterBatch(batch, storedBatch, changedAt);
-  const { receipts } = tableAfter;
-  const daysWritten = downloads.map(({ receipt }) => receipt.day);
-  const commit = {
-    daysWritten,
-    rowsWritten: daysWritten.reduce((sum, day) => sum + (storedBatch.rowsByDay.get(day) ?? 0), 0),
-    rowsGained: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
-    daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
-    daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
-    columnsAdded: changes.filter(({ change }) => change === 'added').map(({ name }) => name),
-    columnsWidened: changes.flatMap(({ name, fromType: from, toType: to }) =>
-      from === null ? [] : { name, from, to },
-    ),
-    rescuedCells: storedBatch.rescuedCells,
-  };
-  return { tableAfter, commit };
-}
-
 /**
  * The table after a batch whose rows are stored. Days whose rows change get `changedAt` (by `nextChangedAt`). A day has
  *
@@ -101,15 +77,15 @@ export function finishBatch(
  *   else          the stored receipt
  */
 export function tableAfterBatch(
-  { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
+  { table, tableBefore, columns, changes, writtenDownloads, unchangedDownloads, commitInfo }: PlannedBatch,
   { rowsByDay, widenedDays }: Omit<StoredBatch, 'rescuedCells'>,
   changedAt: string,
 ): TableState {
   const { timezone } = tableBefore;
   // A snapshot replaces rows, receipts and cursor; its columns go on.
-  const keptTable = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
+  const { receipts: receiptsBefore, exportState } = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
   const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
-  const keptReceipts = [...keptTable.receipts.values()].map((receipt): StoredReceipt => {
+  const keptReceipts = [...receiptsBefore.values()].map((receipt): StoredReceipt => {
     const rows_stored = rowsByDay.get(receipt.day) ?? receipt.rows_stored;
     const isChanged = rows_stored !== receipt.rows_stored || widenedDays.has(receipt.day);
     const changed_at = isChanged ? changedAt : receipt.changed_at;
@@ -118,7 +94,7 @@ export function tableAfterBatch(
       newReceipt !== undefined && (newReceipt.is_over !== receipt.is_over || newReceipt.to_date !== receipt.to_date);
     return { ...(isRenewed ? newReceipt : receipt), rows_stored, changed_at };
   });
-  const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
+  const writtenReceipts = writtenDownloads.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
   const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
@@ -126,7 +102,30 @@ export function tableAfterBatch(
     timezone,
     columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
     receipts,
-    exportState: stateAfter(keptTable.exportState, receipts, commitInfo),
+    exportState: stateAfter(exportState, receipts, commitInfo),
     changes: [...tableBefore.changes, ...changes.map(({ name: _name, ...change }) => ({ changedAt, ...change }))],
+  };
+}
+
+/** The result of the commit of a batch, after which the table is `tableAfter`. */
+export function commitResultOf(
+  { tableBefore, columns, changes, writtenDownloads, unchangedDownloads }: PlannedBatch,
+  { rescuedCells }: StoredBatch,
+  { receipts }: TableState,
+): CommitResult {
+  const changedReceipts = [...receipts.values()].filter(
+    ({ day, changed_at }) => changed_at !== tableBefore.receipts.get(day)?.changed_at,
+  );
+  const columnsAdded = changes.filter(({ change }) => change === 'added').map(({ name }) => name);
+  const widenedColumns = columns.filter(isWidened).filter(({ name }) => !columnsAdded.includes(name));
+  return {
+    daysWritten: writtenDownloads.map(({ receipt }) => receipt.day),
+    rowsWritten: countStoredRows(writtenDownloads.flatMap(({ receipt }) => receipts.get(receipt.day) ?? [])),
+    rowsGained: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
+    daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
+    daysChanged: changedReceipts.map(({ day }) => day),
+    columnsAdded,
+    columnsWidened: widenedColumns.map(({ name, typeBefore: from, type: to }) => ({ name, from, to })),
+    rescuedCells,
   };
 }

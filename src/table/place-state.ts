@@ -2,10 +2,10 @@
 //
 //   place-state.ts   all that a place holds, with tables.ts and receipts.ts
 //   batch-plan.ts    what a batch changes of a table; of its columns: column-plan.ts with column-names.ts, column-type.ts
-//   commit.ts        what the table holds after the batch
+//   commit.ts        what the table holds after the batch, and what the commit has changed
 //
-// For each batch a sink calls `planBatch`, stores the rows, and calls `finishBatch` of `commit.ts`. A snapshot of
-// profiles is a batch of one download, which replaces its table. `place-warnings.ts` says what to warn of in a place.
+// For each batch a sink calls `planBatch`, stores the rows, and calls `tableAfterBatch` and `commitResultOf`. A snapshot
+// of profiles is a batch of one download, which replaces its table. `place-warnings.ts` says what to warn of in a place.
 
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';

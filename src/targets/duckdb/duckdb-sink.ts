@@ -18,7 +18,7 @@ import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { checkLocalPath, realOrGivenPath, refuseDeadLink } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
-import { type CommitResult, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
+import { type CommitResult, commitResultOf, NOTHING_STORED, tableAfterBatch } from '../../table/commit.ts';
 import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
@@ -104,11 +104,11 @@ class DuckDbSink implements Sink {
       return await engine.transaction(async () => {
         const changesColumns = await prepareTables(engine, stateBefore, plan);
         const storedBatch = await storeBatch(engine, plan);
-        const { tableAfter, commit } = finishBatch(plan, storedBatch, changedAt);
+        const tableAfter = tableAfterBatch(plan, storedBatch, changedAt);
         const state = withTable(stateBefore, table, tableAfter);
         await writeState(engine, state);
         if (changesColumns) await refreshModels(engine, state);
-        return { state, commit };
+        return { state, commit: commitResultOf(plan, storedBatch, tableAfter) };
       });
     } catch (cause) {
       const refusal = tableRefusalOf(cause);

@@ -88,15 +88,15 @@ export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[])
 
 /** Replaces the stored rows of the days of a batch by those of its downloads. Called inside a transaction. */
 export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<StoredBatch> {
-  const { table, tableBefore, columns, downloads } = plan;
-  const days = downloads.map(({ receipt }) => receipt.day);
+  const { table, tableBefore, columns, writtenDownloads } = plan;
+  const days = writtenDownloads.map(({ receipt }) => receipt.day);
   // 1. The rows of the days.
   let rowsRemoved = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
-  await storeTypedRows(engine, { ...plan, zone: zoneOf(tableBefore.timezone) }, downloads, ({ sql }) =>
+  await storeTypedRows(engine, { ...plan, zone: zoneOf(tableBefore.timezone) }, writtenDownloads, ({ sql }) =>
     engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`),
   );
   // 2. The rows that neighbouring days share with them.
-  const sharingDays = downloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
+  const sharingDays = writtenDownloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
   for (const day of sharingDays) rowsRemoved += await separateNeighbours(engine, day, columns);
   // Without this, row groups that have lost rows would stay partly empty.
   if (rowsRemoved > 0) await engine.joinRowGroupsAtCheckpoint();

@@ -9,7 +9,7 @@ import { keptRowsOf, storeTypedRows } from '../../engine/rows/typed-rows.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
-import { finishBatch, type StoredBatch, tableAfterBatch } from '../../table/commit.ts';
+import { commitResultOf, type StoredBatch, tableAfterBatch } from '../../table/commit.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt, type StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
@@ -34,21 +34,22 @@ interface BatchContext {
  * after them, too, and what their commit reports.
  */
 export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: PlannedBatch) {
-  const { table, tableBefore, downloads } = plan;
+  const { table, tableBefore, writtenDownloads } = plan;
   const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
   const tableFiles = version.files.filter((file) => file.table === table.name);
   const context = { place, plan, filesBefore: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
   const fileChanges: FileChange[] = [];
-  for (const download of downloads) fileChanges.push(...(await changesOfDay(context, download)));
+  for (const download of writtenDownloads) fileChanges.push(...(await changesOfDay(context, download)));
   const newFiles = new Map(fileChanges.map(({ day, newFile }) => [day, newFile]));
-  const batchPaths = downloads.flatMap(({ receipt }) => newFiles.get(receipt.day)?.localPath ?? []);
+  const batchPaths = writtenDownloads.flatMap(({ receipt }) => newFiles.get(receipt.day)?.localPath ?? []);
   const storedBatch: StoredBatch = {
     rowsByDay: new Map(fileChanges.map(({ day, newFile }) => [day, newFile?.rows ?? 0])),
     widenedDays: await findWidenedDays(context),
     rescuedCells:
       batchPaths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(batchPaths)),
   };
-  return { fileChanges, ...finishBatch(plan, storedBatch, changedAt) };
+  const tableAfter = tableAfterBatch(plan, storedBatch, changedAt);
+  return { fileChanges, tableAfter, commit: commitResultOf(plan, storedBatch, tableAfter) };
 }
 
 /** The changes that store a day. A row that two days share belongs to the later: first it leaves the earlier one. */
