@@ -22,12 +22,7 @@ export interface RecordColumn {
   readonly omitsNullText: boolean;
 }
 
-/**
- * How the cells of a column are written under the configured JSON schema of its property: as text if that names no
- * type. `zone`: the configured one. `cellZone`: that of the column's instants, UTC if none is configured; undefined for
- * other columns. The cell `9999-12-31T23:00:00-05:00` is of the year 10000 in UTC. A scan without `zone` lets it fit,
- * so every cell is looked at again, in `cellZone`.
- */
+/** How the cells of a column are written under the configured JSON schema of its property. `zone`: the configured one. */
 export function recordColumn(
   propertyName: string,
   { headerName, occurrence, forms }: Pick<ColumnScan, 'headerName' | 'occurrence' | 'forms'>,
@@ -35,7 +30,8 @@ export function recordColumn(
   zone: Zone | undefined,
 ): RecordColumn {
   const { codec, zone: cellZone } = codecOfSchema(schema, zone);
-  const allCellsFit = fits(codec, forms) && (cellZone === undefined || zone !== undefined);
+  // The scan read the cells in `zone`. Without one `9999-12-31T23:00:00-05:00` fitted; in UTC it is of the year 10000.
+  const allCellsFit = fits(codec, forms) && (cellZone === zone || cellZone === undefined);
   return {
     propertyName,
     label: memberLabel(propertyName),
@@ -54,6 +50,15 @@ export const memberLabel = (name: string): Uint8Array => Buffer.from(`,${JSON.st
 /** A codec that no cell fits. */
 const FITS_NO_CELL: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
 
+/**
+ * The codec of a property, and the zone in which its cells are read. A schema without a type is that of a text.
+ *
+ *   property           configured zone    cells that fit             their zone
+ *   an instant         yes                datetimes                  the configured one
+ *   an instant         no                 those with a UTC offset    UTC
+ *   of another type                       those of this type         none
+ *   as an object                          none
+ */
 function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
   const propertySchema: JsonObject = isObject(schema) ? schema : {};
   const type = typeOfSchema(propertySchema);
@@ -61,10 +66,9 @@ function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColu
   if (type !== 'datetime' || propertySchema.airbyte_type === 'timestamp_without_timezone') {
     return { codec: codecOf(type, undefined), zone: undefined };
   }
-  const instantZone = zone ?? zoneOf('UTC');
-  const codec = codecOf('datetime', instantZone);
-  // Without a zone only a cell with a UTC offset is an instant.
-  return { codec: zone === undefined ? { ...codec, forms: DATETIME_OFFSET } : codec, zone: instantZone };
+  if (zone !== undefined) return { codec: codecOf('datetime', zone), zone };
+  const utc = zoneOf('UTC');
+  return { codec: { ...codecOf('datetime', utc), forms: DATETIME_OFFSET }, zone: utc };
 }
 
 /** The column type of a property; undefined if no cell can be a value of it. */

@@ -13,18 +13,19 @@ import { isNullText } from '../../base/ascii.ts';
 import { ByteBuffer } from '../../base/byte-buffer.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
-import { DETAIL_LOG_ID } from '../../cells/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
-import { EVENTS, isItemGroup, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, isItemGroup, type Table } from '../../table/tables.ts';
 import { RecordEncoder, type StreamStats } from './record-encoder.ts';
 import { RowIds } from './row-ids.ts';
-import { PROFILE_STREAM, STREAMS, type StreamSchemas } from './streams.ts';
+import { STREAMS, type StreamSchemas } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
 const PIECE_BYTES = 256 * 1024;
 
 interface RecordOptions {
+  /** The table of the export: its rows are numbered by the ids in its `idColumn`. */
+  readonly table: Table;
   readonly timezone: string | undefined;
   /** ms since 1970. */
   readonly emittedAt: number;
@@ -40,18 +41,17 @@ export async function writeRecords(
   day: Pick<CheckedDay, 'files'>,
   streams: readonly StreamSchemas[],
   write: (lines: Uint8Array) => Promise<void>,
-  { timezone, emittedAt, signal }: RecordOptions,
+  { table, timezone, emittedAt, signal }: RecordOptions,
 ): Promise<readonly StreamStats[]> {
   if (streams.length === 0) return [];
-  const { idColumn } = streams[0].name === PROFILE_STREAM ? USER_PROFILES : EVENTS;
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
-  const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
+  const isEventRow = needsEventRows ? await findEventRows(day, signal) : () => false;
   const rowCountById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new ByteBuffer();
   const encoders = streams.map((stream) => new RecordEncoder(stream, zoneOf(timezone), emittedAt, lines));
   let rowIndex = 0;
   for (const file of day.files) {
-    const rowIds = new RowIds(file.columns, idColumn, rowCountById);
+    const rowIds = new RowIds(file.columns, table.idColumn, rowCountById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
     for (const encoder of encoders) encoder.beginFile(file);
     for await (const reader of readPieces(file, signal)) {
@@ -59,7 +59,7 @@ export async function writeRecords(
         rowIds.read(reader.row);
         for (const encoder of encoders) {
           const { selection } = encoder;
-          if (selection === 'row_per_event' && eventRowFlags?.[rowIndex] !== 1) continue;
+          if (selection === 'row_per_event' && !isEventRow(rowIndex)) continue;
           if (selection === 'rows_with_item' && !hasItem(reader.row, isItemColumn)) continue;
           encoder.write(reader.row, rowIds);
         }
@@ -83,17 +83,20 @@ async function* readPieces({ path }: CheckedFile, signal: AbortSignal): AsyncGen
 }
 
 /**
- * For each row of a day 1 if it stands for its event: the first one of the lowest position. One that names no event is
- * an event of its own. Takes a pass over all files: which row it is does not show before the last one.
+ * Tells of each row of a day whether it stands for its event: the first one of the lowest position. One that names no
+ * event is an event of its own. Takes a pass over all files: which row it is does not show before the last one.
  */
-async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: AbortSignal): Promise<Uint8Array> {
+async function findEventRows(
+  { files }: Pick<CheckedDay, 'files'>,
+  signal: AbortSignal,
+): Promise<(rowIndex: number) => boolean> {
   const rowCount = files.reduce((sum, { keptRows }) => sum + keptRows, 0);
   const flags = new Uint8Array(rowCount);
   const positions = new Float64Array(rowCount);
   const rowOfEvent = new Map<string, number>();
   let rowIndex = 0;
   for (const file of files) {
-    const rowIds = new RowIds(file.columns, DETAIL_LOG_ID);
+    const rowIds = new RowIds(file.columns, EVENTS.idColumn);
     for await (const reader of readPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
         rowIds.read(reader.row);
@@ -110,7 +113,7 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
     }
   }
   for (const row of rowOfEvent.values()) flags[row] = 1;
-  return flags;
+  return (row) => flags[row] === 1;
 }
 
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {

@@ -10,6 +10,7 @@ import { loadSnapshot } from '../../extract/profile-snapshot.ts';
 import { removeFiles } from '../../extract/spool.ts';
 import { logNotes } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { readConfig, type Verb } from '../protocol/connector.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
@@ -67,7 +68,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
       throw transientError(`The export of profiles has no row: the destination keeps its profiles. ${remedy}`);
     }
     await output.writeStatus('RUNNING');
-    const [stats] = await writeDay(snapshot, [{ name: PROFILE_STREAM, schemas: output.schemas }], deps);
+    const [stats] = await writeDay(snapshot, USER_PROFILES, [{ name: PROFILE_STREAM, schemas: output.schemas }], deps);
     output.logStats(day, stats);
     await output.writeState({ version: 1, requested_at, filters }, stats.recordCount);
   };
@@ -136,7 +137,7 @@ async function deliverDay(result: DayResult, streams: readonly StreamProgress[],
   if ('checkedDay' in result) {
     const { checkedDay } = result;
     const streamSchemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
-    const stats = await writeDay(checkedDay, streamSchemas, deps);
+    const stats = await writeDay(checkedDay, EVENTS, streamSchemas, deps);
     for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
     await removeFiles(checkedDay.files);
   }
@@ -144,8 +145,9 @@ async function deliverDay(result: DayResult, streams: readonly StreamProgress[],
   for (const stream of streams) if (stream.needs(day)) await stream.completeAfter(day);
 }
 
-function writeDay(day: CheckedDay, streams: readonly StreamSchemas[], { config, writer, clock, signal }: ReadDeps) {
-  const options = { timezone: config.timezone, emittedAt: clock.now(), signal };
+function writeDay(day: CheckedDay, table: Table, streams: readonly StreamSchemas[], deps: ReadDeps) {
+  const { config, writer, clock, signal } = deps;
+  const options = { table, timezone: config.timezone, emittedAt: clock.now(), signal };
   return writeRecords(day, streams, (lines) => writer.writeBytes(lines), options);
 }
 

@@ -8,6 +8,7 @@ import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
+import { EVENTS } from '../../../src/table/tables.ts';
 import { openArrowSink } from '../../../src/targets/arrow/arrow-sink.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
@@ -131,7 +132,7 @@ export class AgreementFixture extends Place {
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
     };
-    const options = { timezone, emittedAt: 0, signal: this.signal };
+    const options = { table: EVENTS, timezone, emittedAt: 0, signal: this.signal };
     await writeRecords(day, [{ name: 'events', schemas }], keep, options);
     const lines = Buffer.concat(parts).toString().split('\n').slice(0, -1);
     return heldOf(lines.map((line) => recordOf(line, typed)));

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StreamStats } from '../../../src/airbyte/records/record-encoder.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
-import type { StreamName, StreamSchemas } from '../../../src/airbyte/records/streams.ts';
+import { PROFILE_STREAM, type StreamName, type StreamSchemas } from '../../../src/airbyte/records/streams.ts';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedFile } from '../../../src/extract/checked-day.ts';
+import { EVENTS, USER_PROFILES } from '../../../src/table/tables.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
@@ -64,7 +65,8 @@ export class RecordFixture {
       options.onBlock?.(bytes);
     };
     const { timezone, signal = new AbortController().signal } = options;
-    const written = await writeRecords({ files }, streams, keep, { timezone, emittedAt: EMITTED_AT, signal });
+    const table = streams[0]?.name === PROFILE_STREAM ? USER_PROFILES : EVENTS;
+    const written = await writeRecords({ files }, streams, keep, { table, timezone, emittedAt: EMITTED_AT, signal });
     const text = Buffer.concat(parts).toString();
     const lines = text
       .split('\n')
