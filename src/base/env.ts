@@ -17,33 +17,42 @@ export function setDefaultVariable(name: string, text: string): void {
   process.env[name] ??= text;
 }
 
+/** A variable that is set. Of a secret `name` is that of the variable that gave it. */
+interface Variable {
+  readonly name: string;
+  readonly text: string;
+}
+
 /**
- * The text of a variable; an empty one counts as not set. Throws UserError for quotes around it: Docker, kubectl and
- * cmd.exe keep them. Also for a line end in anything but JSON.
+ * A variable; an empty one counts as not set. Throws UserError for quotes around its text: Docker, kubectl and cmd.exe
+ * keep them. Also for a line end in anything but JSON.
  */
-export function variableText(env: Env, name: string): string | undefined {
-  const text = env[name] || undefined;
-  if (text !== undefined && /^(["']).*\1$/s.test(text))
+export function variableFrom(env: Env, name: string): Variable | undefined {
+  const text = env[name];
+  if (text === undefined || text === '') return undefined;
+  if (/^(["']).*\1$/s.test(text))
     throw configError(`${name} is in quotes, which belong to its value here: remove the quotes.`);
-  if (text !== undefined && /[\r\n]/.test(text) && !/^\s*[[{]/.test(text))
+  if (/[\r\n]/.test(text) && !/^\s*[[{]/.test(text))
     throw configError(`${name} has a line end in its value: remove the line end.`);
-  return text;
+  return { name, text };
 }
 
 /**
  * A secret from `NAME`, or from the file that `NAME_FILE` names, without a byte order mark and one trailing line end.
- * `name` is the variable that gave it. Throws UserError if both are set, if the file cannot be read, and as
- * `variableText`.
+ * Throws UserError if both are set, if the file is empty or cannot be read, and as `variableFrom`.
  */
-export function secretFrom(env: Env, name: string): { readonly name: string; readonly text: string } | undefined {
-  const fileName = `${name}_FILE`;
-  const [text, file] = [variableText(env, name), variableText(env, fileName)];
-  if (file === undefined) return text === undefined ? undefined : { name, text };
-  if (text !== undefined) throw configError(`${name} and ${fileName} are both set, wanted one of them.`);
+export function secretFrom(env: Env, name: string): Variable | undefined {
+  const variable = variableFrom(env, name);
+  const file = variableFrom(env, `${name}_FILE`);
+  if (file === undefined) return variable;
+  if (variable !== undefined) throw configError(`${name} and ${file.name} are both set, wanted one of them.`);
+  let text: string;
   try {
-    return { name: fileName, text: readFileSync(file, 'utf8').replace(/^\uFEFF|\r?\n$/g, '') };
+    text = readFileSync(file.text, 'utf8').replace(/^\uFEFF|\r?\n$/g, '');
   } catch (error) {
     // The message of the system shows the path, which may be the secret itself.
-    throw configError(`the file that ${fileName} names cannot be read (${codeOf(error)}).`);
+    throw configError(`the file that ${file.name} names cannot be read (${codeOf(error)}).`);
   }
+  if (text === '') throw configError(`the file that ${file.name} names is empty.`);
+  return { name: file.name, text };
 }

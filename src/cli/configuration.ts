@@ -9,7 +9,7 @@ import type { ConfigWith, RequiredKey } from '../config/fields.ts';
 import { configKeysOf, unknownKeysOf } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { parsePart, requireObject } from '../config/parse.ts';
-import { isWrong, type Problem, problemsError } from '../config/problems.ts';
+import { isInvalid, type Problem, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { isAddress } from '../fs/local-path.ts';
@@ -66,8 +66,9 @@ export function readConfiguration(
   const erasure = parsePart(ERASURE_PART, values);
   const problems = [source, local, erasure].flatMap((part) => part.problems);
   if (source.config === undefined || local.config === undefined || erasure.config === undefined)
-    throw problemsError('the configuration', problems.filter(isWrong), variables.variableNames);
+    throw problemsError('the configuration', problems.filter(isInvalid), variables.variableByKey);
   const config = { ...source.config, ...local.config, ...erasure.config };
+  // No value is invalid: these problems are missing keys.
   return Object.freeze({ ...config, missingProblems: problems, fileLabel: file.fileLabel, readsVariables });
 }
 
@@ -77,8 +78,8 @@ type ConfigFile = ReturnType<typeof configFileOf>;
 function readConfigFile(path: string | undefined): ConfigFile {
   if (path === undefined && !existsSync(CONFIG_FILE))
     return configFileOf({}, `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`, '.');
-  const file = path ?? CONFIG_FILE;
-  return configFileOf(readJsonFile(file, 'the configuration file'), file, dirname(file));
+  const filePath = path ?? CONFIG_FILE;
+  return configFileOf(readJsonFile(filePath, 'the configuration file'), filePath, dirname(filePath));
 }
 
 /** A configuration file with this content. `fileLabel`: what messages call it. Its paths are relative to `folder`. */
@@ -91,21 +92,24 @@ function configFileOf(content: unknown, fileLabel: string, folder: string) {
 
 function refuseUnknownKeys({ rawValues, rawErasure, fileLabel }: ConfigFile): void {
   const unknownKeys = [
-    ...unknownKeysOf(FILE_KEYS, rawValues, ERASURE_KEYS, 'in the object erasure'),
-    ...unknownKeysOf(ERASURE_KEYS, rawErasure, FILE_KEYS, 'beside the object erasure').map((key) => `erasure.${key}`),
+    ...unknownKeysOf(FILE_KEYS, rawValues, { configKeys: ERASURE_KEYS, where: 'in the object erasure' }),
+    ...unknownKeysOf(ERASURE_KEYS, rawErasure, { configKeys: FILE_KEYS, where: 'beside the object erasure' }).map(
+      (key) => `erasure.${key}`,
+    ),
   ];
   if (unknownKeys.length > 0) throw configError(`${fileLabel} has unknown keys: ${unknownKeys.join(', ')}.`);
 }
 
+/** The keys whose values are paths. Of the file they are relative to its folder. */
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 
 /** The values of the file and of the variables, which win. A path of the file gets the folder of the file. */
-function joinValues(file: ConfigFile, { values: variableValues, variableNames }: Variables): JsonObject {
+function joinValues(file: ConfigFile, { values: variableValues, variableByKey }: Variables): JsonObject {
   const values: Record<string, unknown> = { ...file.rawValues, ...file.rawErasure, ...variableValues };
   const resolvePath = (path: unknown, key: string) => {
     // Messages and logs show addresses, so that none may hold a key.
-    if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${file.fileLabel}`);
-    return isText(path) ? pathInFolder(path, variableNames.has(key) ? '.' : file.folder) : path;
+    if (hasCredentials(path)) throw credentialsError(variableByKey.get(key) ?? `${key} in ${file.fileLabel}`);
+    return isText(path) ? pathInFolder(path, variableByKey.has(key) ? '.' : file.folder) : path;
   };
   for (const key of PATH_KEYS) values[key] = resolvePath(values[key], key);
   if (Array.isArray(values.places)) {
@@ -155,9 +159,9 @@ function missingKeysError({ fileLabel, readsVariables }: CommandConfig, problems
     ({ variableName, schema }) => `${variableName}${schema.airbyte_secret ? ' (or …_FILE)' : ''}`,
   );
   const isInErasure = missingKeys.some((configKey) => ERASURE_KEYS.includes(configKey));
-  const file = `${isInErasure ? 'the object erasure of ' : ''}${fileLabel}`;
+  const objectText = `${isInErasure ? 'the object erasure of ' : ''}${fileLabel}`;
   const variablesText = readsVariables ? `set ${names.join(', ')}, or ` : '';
   const pronoun = problems.length === 1 ? 'it' : 'them';
   const texts = problems.map(({ text }) => text).join(', ');
-  return configError(`${texts}: ${variablesText}write ${pronoun} into ${file}.`);
+  return configError(`${texts}: ${variablesText}write ${pronoun} into ${objectText}.`);
 }

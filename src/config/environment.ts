@@ -1,4 +1,4 @@
-import { type Env, secretFrom, variableText } from '../base/env.ts';
+import { type Env, secretFrom, variableFrom } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
 import { isObject, parseJsonOfKind } from '../base/json.ts';
 import { type ConfigKey, type KeySchema, VARIABLE_PREFIX } from './keys.ts';
@@ -25,42 +25,40 @@ export function refuseUnknownVariables(env: Env, configKeys: readonly ConfigKey[
 export type Variables = ReturnType<typeof readVariables>;
 
 /**
- * Reads the variables of these keys: the values and the variables that gave them, by key, and what is wrong with the
- * others. An empty variable counts as not set.
+ * Reads the variables of these keys: the values and the names of the variables that gave them, by key, and what is wrong
+ * with the others. An empty variable counts as not set.
  */
 export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
   const values: Record<string, unknown> = {};
-  const variableNames = new Map<string, string>();
+  const variableByKey = new Map<string, string>();
   const problems: Problem[] = [];
   for (const { key, variableName, schema } of configKeys) {
     try {
-      const variable = schema.airbyte_secret
-        ? secretFrom(env, variableName)
-        : { name: variableName, text: variableText(env, variableName) };
-      if (variable?.text === undefined) continue;
+      const variable = schema.airbyte_secret ? secretFrom(env, variableName) : variableFrom(env, variableName);
+      if (variable === undefined) continue;
       const { form, parse } = variableFormOf(schema);
       const value = parse(variable.text);
       if (value === undefined) throw configError(`${variable.name} is not usable, wanted ${form}.`);
       values[key] = value;
-      variableNames.set(key, variable.name);
+      variableByKey.set(key, variable.name);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      problems.push({ kind: 'wrong', key, text: error.message.replace(/\.$/, '') });
+      problems.push({ kind: 'invalid', key, text: error.message.replace(/\.$/, '') });
     }
   }
-  return { values, variableNames, problems };
+  return { values, variableByKey, problems };
 }
 
 /** The form that the variable of a key has. `parse` returns undefined for a text of another form. */
 export const variableFormOf = ({ type = 'string', items }: KeySchema) =>
-  VARIABLE_FORMS[items?.type === 'object' ? 'objects' : type];
+  VARIABLE_FORMS[items?.type === 'object' ? 'array of objects' : type];
 
-/** By the type of a schema; `objects` is an array of objects. */
+/** By the type of a schema. */
 const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(text: string): unknown }>> = {
   boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
   array: { form: 'names with commas, without quotes, or a JSON array', parse: namesIn },
-  objects: { form: 'a JSON array', parse: (text) => parseJsonOfKind(Array.isArray, text) },
+  'array of objects': { form: 'a JSON array', parse: (text) => parseJsonOfKind(Array.isArray, text) },
   object: { form: 'a JSON object', parse: (text) => parseJsonOfKind(isObject, text) },
   string: { form: 'a text', parse: (text) => text },
 };

@@ -4,18 +4,7 @@ import { Secret } from '../base/secrets.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { ConfigSchema, KeySchema } from './keys.ts';
 
-/**
- * The fields of the values that a schema found valid, by key in camel case. `lookback_days` with `"default": 3` gives
- * `lookbackDays: number`. `base_url` without a default may be missing: `baseUrl: string | undefined`. A secret,
- * `export_token`, gives `exportToken: Secret | undefined`. `columns_drop` with `"default": []` gives a list of strings.
- */
-export type FieldsOf<S extends ConfigSchema> = {
-  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof TypesByKey
-    ? TypesByKey[K]
-    : FieldOf<S['properties'][K]>;
-};
-
-/** The fields of values that fit the schema. A secret is wrapped, and an address cleaned. */
+/** The fields of values that fit the schema, by key in camel case. A secret is wrapped, and an address cleaned. */
 export function fieldsOf<S extends ConfigSchema>({ properties }: S, values: JsonObject): FieldsOf<S> {
   const entries = Object.entries(properties).map(([key, schema]) => [camelCase(key), fieldOf(values[key], schema)]);
   return Object.fromEntries(entries);
@@ -29,14 +18,28 @@ function fieldOf(value: unknown, { airbyte_secret: isSecret, format }: KeySchema
   return format === 'uri' ? cleanBaseUrl(value) : value;
 }
 
-/** The type of a field by the schema of its key. A test holds the schemas to it. */
+/** The types of these fields: `exportToken`, `columnsDrop`, `lookbackDays`, `serviceId` and so on. */
+export type FieldsOf<S extends ConfigSchema> = {
+  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof TypesByKey
+    ? TypesByKey[K]
+    : FieldOf<S['properties'][K]>;
+};
+
+/**
+ * The type of a field by the schema of its key:
+ *
+ *   export_token    "airbyte_secret": true    Secret | undefined
+ *   columns_drop    "default": []             readonly string[]
+ *   lookback_days   "default": 3              number
+ *   service_id      neither                   string | undefined
+ */
 type FieldOf<P> = P extends { airbyte_secret: boolean }
   ? Secret | undefined
-  : P extends { default: infer D }
-    ? D extends never[]
-      ? readonly string[]
-      : D
-    : string | undefined;
+  : P extends { default: never[] }
+    ? readonly string[]
+    : P extends { default: infer D }
+      ? D
+      : string | undefined;
 
 type Condition = 'all' | 'include' | 'exclude';
 

@@ -35,18 +35,17 @@ export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[
 
 /**
  * The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment.
- * `otherKeys`: those that another object has; `otherObject` says which.
+ * `elsewhere`: keys that belong into another object, and where that is.
  */
 export function unknownKeysOf(
   configKeys: readonly ConfigKey[],
   rawValues: object,
-  otherKeys: readonly ConfigKey[] = [],
-  otherObject = '',
+  elsewhere?: { readonly configKeys: readonly ConfigKey[]; readonly where: string },
 ): string[] {
   const keys = configKeys.map(({ key }) => key);
   const unknownKeys = Object.keys(rawValues).filter((key) => !keys.includes(key) && !key.startsWith('_'));
   return unknownKeys.map((key) => {
-    if (otherKeys.some((other) => other.key === key)) return `${key} (wanted ${otherObject})`;
+    if (elsewhere?.configKeys.some((configKey) => configKey.key === key)) return `${key} (wanted ${elsewhere.where})`;
     const nearKey = nearest(key, keys);
     return nearKey === undefined ? key : `${key} (did you mean ${nearKey}?)`;
   });

@@ -7,6 +7,9 @@
 //   fields       by names in camel case (`fields.ts`); secrets are wrapped: `{ lookbackDays: 3 }`
 //   config       what `configOf` of the part makes of the fields, checked by its `ruleProblems`, and frozen
 //
+// A `ConfigSchema` is one of these schemas, a `KeySchema` that of one key. A `ConfigKey` is a key with its schema and its
+// variable, a `ConfigPart` a schema with the rules that it cannot say.
+//
 // The parts are in `source.ts`, `destination.ts` and `local.ts`, with what their schemas cannot say. `problems.ts` says
 // what is wrong, and `nearest.ts` finds the name that was probably meant.
 
@@ -18,7 +21,7 @@ import type { Validator } from '../base/validator.ts';
 import { readVariables } from './environment.ts';
 import { type ConfigWith, type FieldsOf, fieldsOf, type RequiredKey } from './fields.ts';
 import { type ConfigSchema, configKeysOf, unknownKeysOf } from './keys.ts';
-import { addressProblems, isWrong, type Problem, problemsError, schemaProblems } from './problems.ts';
+import { isInvalid, type Problem, problemsError, schemaProblems, uriProblems } from './problems.ts';
 
 /** The keys of one schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
@@ -50,9 +53,9 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   const rawValues = requireObject(rawConfig);
   const configKeys = configKeysOf(part.schema);
   const missingSecrets = configKeys.filter(({ key, schema }) => schema.airbyte_secret && isLeftOut(rawValues[key]));
-  const fromEnvironment = readVariables(missingSecrets, env);
-  if (fromEnvironment.problems.length > 0) throw problemsError('the configuration', fromEnvironment.problems);
-  const { config, problems } = parsePart(part, { ...rawValues, ...fromEnvironment.values });
+  const variables = readVariables(missingSecrets, env);
+  if (variables.problems.length > 0) throw problemsError('the configuration', variables.problems);
+  const { config, problems } = parsePart(part, { ...rawValues, ...variables.values });
   if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
   return {
     config: config as ConfigWith<C, RequiredKey>,
@@ -61,7 +64,13 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   };
 }
 
-/** Parses the values of a part's keys. The configuration is undefined if one is wrong, but not if one is missing. */
+/**
+ * Parses the values of a part's keys.
+ *
+ *   each value that is needed is there and valid   the configuration, no problem
+ *   only keys are missing                          the configuration without them, a problem for each
+ *   a value is invalid                             no configuration; the missing keys are problems, too
+ */
 export function parsePart<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   rawValues: object,
@@ -69,10 +78,10 @@ export function parsePart<S extends ConfigSchema, C extends object>(
   const values = presentValues(rawValues, schema);
   // The validation also fills in the defaults.
   const valueProblems = schemaProblems(validate, values);
-  if (valueProblems.some(isWrong)) return { config: undefined, problems: valueProblems };
+  if (valueProblems.some(isInvalid)) return { config: undefined, problems: valueProblems };
   const config = configOf(fieldsOf(schema, values));
-  const problems = [...valueProblems, ...addressProblems(schema, values), ...ruleProblems(config)];
-  return { config: problems.some(isWrong) ? undefined : Object.freeze(config), problems };
+  const problems = [...valueProblems, ...uriProblems(schema, values), ...ruleProblems(config)];
+  return { config: problems.some(isInvalid) ? undefined : Object.freeze(config), problems };
 }
 
 /** True for a key without a value: the platform writes null for it, and a form an empty text. */

@@ -9,16 +9,20 @@ import type { ConfigSchema } from './keys.ts';
  * wanted. It never has the value, which may be a secret in the wrong place.
  */
 export interface Problem {
-  /** `missing`: only some commands need the key. `wrong`: no command goes on. */
-  readonly kind: 'wrong' | 'missing';
+  /** `invalid`: nothing goes on with such a value. `missing`: a connector and some commands need the key. */
+  readonly kind: 'invalid' | 'missing';
   readonly key: string;
   readonly text: string;
 }
 
-export const isWrong = ({ kind }: Problem): boolean => kind === 'wrong';
+export const isInvalid = ({ kind }: Problem): boolean => kind === 'invalid';
 
 /** A problem with a value, from its key and a clause: `is after end_date`. */
-export const wrongValue = (key: string, clause: string): Problem => ({ kind: 'wrong', key, text: `${key} ${clause}` });
+export const invalidValue = (key: string, clause: string): Problem => ({
+  kind: 'invalid',
+  key,
+  text: `${key} ${clause}`,
+});
 
 /** The problem of a key that is needed beside another one. */
 export const missingBeside = (key: string, otherKey: string): Problem => ({
@@ -35,11 +39,16 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   const byPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byPath].map(([path, error]) => {
     const [key] = path.split('.');
-    if (error.keyword === 'additionalProperties') return { kind: 'wrong', key, text: `${path} is unknown` };
-    if (error.keyword !== 'required')
-      return { kind: 'wrong', key, text: `${path} is not usable, wanted ${wantedText(error)}` };
-    return { kind: key === path ? 'missing' : 'wrong', key, text: `${path} is missing` };
+    // A value that lacks a member is invalid.
+    const kind = error.keyword === 'required' && path === key ? 'missing' : 'invalid';
+    return { kind, key, text: `${path} ${clauseOf(error)}` };
   });
+}
+
+function clauseOf(error: SchemaError): string {
+  if (error.keyword === 'required') return 'is missing';
+  if (error.keyword === 'additionalProperties') return 'is unknown';
+  return `is not usable, wanted ${wantedText(error)}`;
 }
 
 function wantedText({ keyword, params, parentSchema, message }: SchemaError): string {
@@ -64,26 +73,26 @@ function pathOf({ instancePath, params }: SchemaError): string {
   return [path, member].filter((part) => part !== '' && part !== undefined).join('.');
 }
 
-/** What is wrong with the addresses to which something is sent. */
-export const addressProblems = ({ properties }: ConfigSchema, values: JsonObject): Problem[] =>
+/** The problems of values of the format `uri`, which the validator takes for any address. */
+export const uriProblems = ({ properties }: ConfigSchema, values: JsonObject): Problem[] =>
   Object.entries(properties).flatMap(([key, { format }]) => {
     const address = values[key];
     if (format !== 'uri' || typeof address !== 'string') return [];
     const clause = key === 'base_url' ? baseUrlProblem(address) : addressProblem(address);
-    return clause === undefined ? [] : [wrongValue(key, clause)];
+    return clause === undefined ? [] : [invalidValue(key, clause)];
   });
 
 /**
- * The configuration failure that lists all problems, each once. `variableNames`: key → the environment variable that
- * gave it.
+ * The configuration failure that lists all problems, each once. `variableByKey`: the names of the variables that gave
+ * values.
  */
 export function problemsError(
   what: string,
   problems: readonly Problem[],
-  variableNames?: ReadonlyMap<string, string>,
+  variableByKey?: ReadonlyMap<string, string>,
 ): UserError {
   const texts = problems.map(({ key, text }) => {
-    const name = variableNames?.get(key);
+    const name = variableByKey?.get(key);
     return name === undefined ? text : `${text} (from ${name})`;
   });
   return configError(`${what} is not usable: ${[...new Set(texts)].join('; ')}.`);

@@ -8,7 +8,7 @@ import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/colu
 import { isZoneName } from '../cells/types/zone.ts';
 import type { FieldsOf } from './fields.ts';
 import { parseForConnector } from './parse.ts';
-import { missingBeside, type Problem, wrongValue } from './problems.ts';
+import { invalidValue, missingBeside, type Problem } from './problems.ts';
 
 /** What is wrong with a name of a zone that is not known, as a clause. */
 export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
@@ -29,7 +29,7 @@ function configOf({ eventsConditionType, propertiesConditionType, ...fields }: F
     ...fields,
     eventsCondition: eventsConditionType ?? defaultCondition(fields.events),
     propertiesCondition: propertiesConditionType ?? defaultCondition(fields.properties),
-    columnTypes: new Map(columnTypes) as ReadonlyMap<string, ColumnType>,
+    columnTypes: new Map<string, ColumnType>(columnTypes),
     columnsDrop: fields.columnsDrop.map(nfc),
     columnsHash: fields.columnsHash.map(nfc),
   };
@@ -47,37 +47,37 @@ const NEVER_HASHED = new Set(
 /** The rules of days, of filters, of columns, and of keys. */
 function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
   const { timezone, startDate = '', endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
-  if (timezone !== undefined && !isZoneName(timezone)) yield wrongValue('timezone', UNKNOWN_ZONE);
+  if (timezone !== undefined && !isZoneName(timezone)) yield invalidValue('timezone', UNKNOWN_ZONE);
   if (endDate !== undefined && startDate > endDate)
-    yield wrongValue('start_date', `${startDate} is after end_date ${endDate}`);
+    yield invalidValue('start_date', `${startDate} is after end_date ${endDate}`);
 
-  for (const list of ['events', 'properties'] as const) {
-    if (config[`${list}Condition`] !== 'all' || config[list].length === 0) continue;
-    const clause = `is all, under which the list ${list} would change nothing: wanted include or exclude`;
-    yield wrongValue(`${list}_condition_type`, clause);
+  for (const key of ['events', 'properties'] as const) {
+    if (config[`${key}Condition`] !== 'all' || config[key].length === 0) continue;
+    const clause = `is all, under which the list ${key} would change nothing: wanted include or exclude`;
+    yield invalidValue(`${key}_condition_type`, clause);
   }
 
-  yield* wrongColumns(
+  yield* invalidColumns(
     'column_types',
     [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
     (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
   );
-  yield* wrongColumns(
+  yield* invalidColumns(
     'columns_drop',
     columnsDrop.filter((name) => NEVER_DROPPED.has(name)),
     (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
   );
-  yield* wrongColumns(
+  yield* invalidColumns(
     'columns_hash',
     columnsHash.filter((name) => NEVER_HASHED.has(name)),
     (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
   );
-  yield* wrongColumns(
+  yield* invalidColumns(
     'columns_hash',
     columnsHash.filter((name) => columnsDrop.includes(name)),
     (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
   );
-  yield* wrongColumns(
+  yield* invalidColumns(
     'column_types',
     columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
     (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
@@ -85,14 +85,13 @@ function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
 
   if (config.suppressionFile !== undefined && config.suppressionKey === undefined)
     yield missingBeside('suppression_key', 'suppression_file');
-  if (columnsHash.length === 0) return;
-  if (hashKey === undefined) yield missingBeside('hash_key', 'columns_hash');
-  else if (hashKey.reveal().length < MIN_KEY_LENGTH) {
+  if (columnsHash.length > 0 && hashKey === undefined) yield missingBeside('hash_key', 'columns_hash');
+  if (columnsHash.length > 0 && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH) {
     const advice = 'make one, for instance with "openssl rand -hex 32"';
-    yield wrongValue('hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
+    yield invalidValue('hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
   }
 }
 
 /** One problem with a key for all of these columns, if there are any. */
-const wrongColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem[] =>
-  names.length === 0 ? [] : [wrongValue(key, clauseOf([...new Set(names)].join(', ')))];
+const invalidColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem[] =>
+  names.length === 0 ? [] : [invalidValue(key, clauseOf([...new Set(names)].join(', ')))];

@@ -93,13 +93,20 @@ describe('the environment as a configuration', () => {
   ])('reads a secret from the file in NAME_FILE, between %j and %j', (begin, end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `${begin}a token${end}`);
-    const { values, variableNames } = readVariables(configKeysOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
-    expect([values, variableNames.get('export_token')]).toEqual([
+    const { values, variableByKey } = readVariables(configKeysOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
+    expect([values, variableByKey.get('export_token')]).toEqual([
       { export_token: 'a token' },
       'DFINERY_EXPORT_TOKEN_FILE',
     ]);
     const both = { DFINERY_EXPORT_TOKEN: 'a', DFINERY_EXPORT_TOKEN_FILE: path };
     expect(refusal(both)).toContain('are both set, wanted one of them');
+  });
+
+  it.each(['', '\uFEFF\n'])('refuses an empty file of a secret, here with %j', (content) => {
+    const path = join(folder, 'empty');
+    writeFileSync(path, content);
+    const sentence = 'the file that DFINERY_EXPORT_TOKEN_FILE names is empty';
+    expect(refusal({ DFINERY_EXPORT_TOKEN_FILE: path })).toBe(sentence);
   });
 
   it.each([
