@@ -2,22 +2,33 @@ import { configError } from '../../base/errors.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
 import { NOTHING_HASHED } from '../../extract/export-settings.ts';
-import type { TableState } from '../../table/place-state.ts';
-import { looksHashed } from './people.ts';
+import { looksHashed, type SearchedTable } from './people.ts';
 
-/** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
+/**
+ * The keys under which the rows of a column are hashed; no row tells which one is its own. A query has one key, which
+ * may be any of them:
+ *
+ *     rows of the column            matchingKey   keyOfPlainRows
+ *     all plain                     undefined     the key
+ *     plain, or hashed under it     the key       the key
+ *     all hashed, some under it     the key       undefined
+ *     all hashed under other keys   undefined     undefined
+ */
 export class ColumnKeys {
   /** The key of the query if rows have hashes under it, else undefined. */
   readonly matchingKey: HashKey | undefined;
   /** The key of the query if rows have plain values, whose hashes others may have; else undefined. */
   readonly keyOfPlainRows: HashKey | undefined;
   readonly #hasPlainRows: boolean;
-  readonly #source: string;
   /** Check values of the keys of all hashes, oldest first. */
   readonly #keyChecks: readonly string[];
+  /** The place and the column, as messages name them. */
+  readonly #placeName: string;
+  readonly #source: string;
 
-  /** `source`: the column's name in the export, in any Unicode form. */
-  constructor(source: string, { exportState, receipts }: TableState, hashKey: HashKey | undefined) {
+  /** `source`: the column's name in the export, as the table has it. */
+  constructor({ placeName, state }: SearchedTable, source: string, hashKey: HashKey | undefined) {
+    const { exportState, receipts } = state;
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
     // Rows of earlier settings are gone once every day was replaced.
     const daysWithRows = [...receipts.values()].filter(({ pruned }) => pruned !== true);
@@ -25,11 +36,12 @@ export class ColumnKeys {
     const keyChecks = (hasNewestSettingsAlone ? hashings.slice(-1) : hashings).map(({ columns, key_check }) =>
       columns.includes(nfc(source)) ? key_check : null,
     );
-    this.#source = source;
     this.#keyChecks = keyChecks.filter((keyCheck) => keyCheck !== null);
     this.#hasPlainRows = keyChecks.includes(null);
     this.keyOfPlainRows = this.#hasPlainRows ? hashKey : undefined;
     this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
+    this.#placeName = placeName;
+    this.#source = source;
   }
 
   /**
@@ -40,27 +52,23 @@ export class ColumnKeys {
     return looksHashed(text) ? (this.matchingKey?.keyCheck ?? this.#keyChecks.at(-1)) : undefined;
   }
 
-  /**
-   * Warns of rows that a search for such ids misses, since their key is not that of the query. The first row counts:
-   *
-   *   ids                     rows of the column                    result
-   *   some plain              some hashed, none under this key      a configuration failure
-   *   some known by a hash    some plain, no key is given           a warning: plain, and only its hash is known
-   *   any                     all hashed under one key              nothing: hashes of one id are equal
-   *   any                     some hashed under another key         a warning: hashed under another key
-   */
-  missedRowsWarnings(placeName: string, ids: readonly { readonly isHashed: boolean }[]): string[] {
-    if (ids.some(({ isHashed }) => !isHashed) && this.#keyChecks.length > 0 && this.matchingKey === undefined) {
-      throw configError(
-        `${placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
-          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
-      );
-    }
+  /** Throws a configuration failure if rows have hashes, but none under the key of the query: no plain id finds them. */
+  refuseOtherKeys(): void {
+    if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
+    throw configError(
+      `${this.#placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+        'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+    );
+  }
+
+  /** Warns of rows that no search with the key of the query finds. `hasHashedIds`: some ids are known by a hash alone. */
+  missedRowsWarnings(hasHashedIds: boolean): string[] {
     const warning = (how: string) =>
-      `${placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
+      `${this.#placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
-    if (ids.some(({ isHashed }) => isHashed) && this.#hasPlainRows && this.keyOfPlainRows === undefined)
+    if (hasHashedIds && this.#hasPlainRows && this.keyOfPlainRows === undefined)
       return [warning('plain, and only its hash is known')];
+    // Under one key the hashes of an id are equal, whatever key that is.
     if (!this.#hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);
     return hasOtherKeys ? [warning('hashed under another key')] : [];

@@ -3,48 +3,70 @@ import type { HashKey } from '../../base/hash-key.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
-import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
-import type { Engine } from '../session/engine.ts';
-import { IdColumn, type LookUp, type SearchedTable } from './id-column.ts';
-import { joinUnifiedIds, looksHashed, type PeopleInPlace, type PeopleQuery, personIdOf } from './people.ts';
+import { type IdColumn, idColumnOf, type LookUp, NOTHING_FOUND } from './id-column.ts';
+import {
+  joinUnifiedIds,
+  looksHashed,
+  type PeopleInPlace,
+  type PeopleQuery,
+  personIdOf,
+  type SearchedPlace,
+  type SearchedTable,
+} from './people.ts';
 import { keepNearest } from './spelling.ts';
-
-export interface SearchedPlace {
-  readonly engine: Engine;
-  /** The place as messages name it. */
-  readonly placeName: string;
-  readonly state: PlaceState;
-  /** All rows of each table, with all columns; undefined if the place lacks the table. */
-  readonly relations: ByTable<string | undefined>;
-}
 
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine is closed. */
 export type RowConditions = ByTable<string>;
+
+export interface FoundPeople {
+  readonly people: PeopleInPlace;
+  /** Their rows, and those of the people of the suppression list. */
+  readonly conditions: RowConditions;
+}
 
 /**
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
  * for a column whose hashes need another key.
  */
-export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
-  const { ids, hashKey, suppressedPeople } = query;
+export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
+  const { ids, byColumn, hashKey, suppressedPeople } = query;
 
-  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
-  const { searches, unifiedIdsById } = await lookUpIds(place, query);
-  const soughtIds = ids
-    .flatMap((queryId) => (unifiedIdsById.get(queryId) ?? []).map((id) => ({ id, queryId, isHashed: looksHashed(id) })))
-    .filter(({ id }) => !isPlaceholder(id));
+  // 1. The rows that hold an id. Their unified ids are added to those that other ways have found.
+  const searches = await searchTables(place, query);
+  // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
+  const unifiedIdEntries: [id: string, unifiedIds: readonly string[]][] =
+    byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
+  for (const search of searches) {
+    for (const { queryIds, unifiedIds } of await groupRows(search, NOTHING_FOUND)) {
+      for (const id of queryIds) unifiedIdEntries.push([id, unifiedIds]);
+    }
+  }
+  const unifiedIdsById = joinUnifiedIds(query.unifiedIdsById, unifiedIdEntries);
 
   // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
+  const soughtIds = ids
+    .flatMap((queryId) => (unifiedIdsById.get(queryId) ?? []).map((id) => ({ id, queryId })))
+    .filter(({ id }) => !isPlaceholder(id));
+  const hasHashedIds = soughtIds.some(({ id }) => looksHashed(id));
+  const hasPlainIds = soughtIds.some(({ id }) => !looksHashed(id));
   const conditions = { events: 'false', user_profiles: 'false' };
-  const warnings = new Set(searches.flatMap(({ externalLookUp }) => externalLookUp.warnings));
+  const warnings = new Set<string>();
   const leavingGroups: RowGroup[] = [];
+  const keyCheckByUnifiedId = new Map<string, string | undefined>();
   for (const search of searches) {
-    const unifiedLookUp = await search.unifiedColumn.lookUp(soughtIds, suppressedPeople);
-    for (const warning of unifiedLookUp.warnings) warnings.add(warning);
-    const leavingSql = anyOfSql([search.externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
-    conditions[search.table.name] = leavingSql;
-    for (const group of await groupRows(search, leavingSql, unifiedLookUp)) leavingGroups.push(group);
+    const { keys } = search.unifiedColumn;
+    if (hasPlainIds) keys.refuseOtherKeys();
+    for (const warning of search.externalColumn?.keys.missedRowsWarnings(false) ?? []) warnings.add(warning);
+    for (const warning of keys.missedRowsWarnings(hasHashedIds)) warnings.add(warning);
+    const suppressedIds = await search.unifiedColumn.suppressedIds(suppressedPeople);
+    const unifiedLookUp = await search.unifiedColumn.lookUp([...soughtIds, ...suppressedIds]);
+    conditions[search.table.name] = conditionSql(search, unifiedLookUp);
+    for (const group of await groupRows(search, unifiedLookUp)) {
+      leavingGroups.push(group);
+      if (group.queryIds.size === 0) continue;
+      for (const id of group.unifiedIds) keyCheckByUnifiedId.set(id, keys.keyCheckOf(id));
+    }
   }
 
   // 3. Who these rows are of, and how many each id has.
@@ -54,10 +76,12 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
   for (const { externalColumn } of searches) {
-    for (const { id, cell } of await externalColumn.similarIds(missingIds)) keepNearest(similarIdById, id, cell);
+    const similarIds = (await externalColumn?.similarIds(missingIds)) ?? [];
+    for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
   }
-  const people: PeopleInPlace = {
+  const people = {
     ...counts,
+    keyCheckByUnifiedId,
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
     similarIdById,
     state: place.state,
@@ -66,78 +90,78 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   return { people, conditions };
 }
 
-/** A table, and the cells of its rows that hold an external id of the query. */
+/** A table, its columns of ids, and its rows that hold an external id of the query. */
 interface TableSearch {
   readonly table: SearchedTable;
-  /** Without cells if the table is not searched for external ids. */
-  readonly externalColumn: IdColumn;
+  /** Undefined if the table has no column in which the ids of the query are looked up. */
+  readonly externalColumn: IdColumn | undefined;
   readonly externalLookUp: LookUp;
   readonly unifiedColumn: IdColumn;
 }
 
-/** Looks the ids up in each table that is there. Adds the unified ids of the rows that hold one to those of the query. */
-async function lookUpIds({ engine, placeName, state, relations }: SearchedPlace, query: PeopleQuery) {
+/** Looks the ids up in the columns of external ids. */
+async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<TableSearch[]> {
+  const { engine, placeName } = place;
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalSources = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
   const searches: TableSearch[] = [];
-  // Ids that are looked up in `df_unified_id` are unified ids themselves, also those of people without events.
-  const unifiedIdEntries: [id: string, unifiedIds: readonly string[]][] =
-    byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
   for (const { name } of TABLES) {
-    const [relation, tableState] = [relations[name], state[name]];
-    if (relation === undefined || tableState === undefined) continue;
-    const table: SearchedTable = { engine, placeName, name, relation, state: tableState };
-    const externalColumn = new IdColumn(table, ids.length > 0 ? externalSources[name] : undefined, hashKey);
-    const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
-    if (unifiedColumn.cellSqls.length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
-    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, queryId: id, isHashed: false })));
-    const search = { table, externalColumn, externalLookUp, unifiedColumn };
-    searches.push(search);
-    for (const { queryIds, keyCheckByUnifiedId } of await groupRows(search, externalLookUp.conditionSql)) {
-      for (const id of queryIds) unifiedIdEntries.push([id, [...keyCheckByUnifiedId.keys()]]);
-    }
+    const [relation, state] = [place.relations[name], place.state[name]];
+    if (relation === undefined || state === undefined) continue;
+    const table = { engine, placeName, name, relation, state };
+    const unifiedColumn = idColumnOf(table, UNIFIED_ID, hashKey);
+    if (unifiedColumn === undefined) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
+    const externalColumn = ids.length > 0 ? idColumnOf(table, externalSources[name], hashKey) : undefined;
+    externalColumn?.keys.refuseOtherKeys();
+    const externalLookUp = await externalColumn?.lookUp(ids.map((id) => ({ id, queryId: id })));
+    searches.push({ table, externalColumn, externalLookUp: externalLookUp ?? NOTHING_FOUND, unifiedColumn });
   }
-  return { searches, unifiedIdsById: joinUnifiedIds(query.unifiedIdsById, unifiedIdEntries) };
+  return searches;
 }
 
 /** Rows that have the same ids in their cells. */
-type RowGroup = Awaited<ReturnType<typeof groupRows>>[number];
+interface RowGroup {
+  /** The ids of the query that they are of; none for rows of the suppression list alone. */
+  readonly queryIds: ReadonlySet<string>;
+  /** Whose they are; empty if they name nobody. */
+  readonly unifiedIds: readonly string[];
+  /** True if they also have an external id that the query lacks. */
+  readonly hasOtherId: boolean;
+  readonly rowCount: number;
+}
 
-/** The rows that meet a condition, by the ids in their cells. Placeholders are left out: they name nobody. */
-async function groupRows(
-  { table, externalColumn, externalLookUp, unifiedColumn }: TableSearch,
-  conditionSql: string,
-  unifiedLookUp?: LookUp,
-) {
+/** The rows that one of the two look-ups finds, by the ids in their cells. Placeholders are left out: they name nobody. */
+async function groupRows(search: TableSearch, unifiedLookUp: LookUp): Promise<RowGroup[]> {
+  const { table, externalColumn, externalLookUp, unifiedColumn } = search;
   const rows = await table.engine.rows(`
-    SELECT ${externalColumn.cellListSql} AS external_ids, ${unifiedColumn.cellListSql} AS unified_ids, count(*) AS row_count
+    SELECT ${externalColumn?.cellListSql ?? '[]'} AS external_ids, ${unifiedColumn.cellListSql} AS unified_ids,
+      count(*) AS row_count
     FROM ${table.relation}
-    WHERE ${conditionSql}
+    WHERE ${conditionSql(search, unifiedLookUp)}
     GROUP BY ALL`);
   const withoutPlaceholders = (cells: unknown) =>
     (cells as readonly (string | null)[]).flatMap((cell) => (cell === null || isPlaceholder(cell) ? [] : [cell]));
   return rows.map(({ external_ids, unified_ids, row_count }) => {
     const externalIds = withoutPlaceholders(external_ids);
     const unifiedIds = withoutPlaceholders(unified_ids);
-    const queryIds = [...externalLookUp.queryIdsOf(externalIds), ...(unifiedLookUp?.queryIdsOf(unifiedIds) ?? [])];
     return {
-      /** The ids of the query that they are of. */
-      queryIds: new Set(queryIds),
-      /** Whose they are; empty if they name nobody. */
-      keyCheckByUnifiedId: new Map(unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)])),
-      /** True if they also have an external id that the query lacks. */
+      queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
+      unifiedIds,
       hasOtherId: externalIds.some((id) => externalLookUp.queryIdsOf([id]).length === 0),
       rowCount: Number(row_count),
     };
   });
 }
 
+const conditionSql = ({ externalLookUp }: TableSearch, unifiedLookUp: LookUp): string =>
+  anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
+
 /** Counts the people of the ids, and the others: rows of none of the ids are of the suppression list. */
 function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | undefined) {
   const groupsOfIds = leavingGroups.filter(({ queryIds }) => queryIds.size > 0);
   const suppressedGroups = leavingGroups.filter(({ queryIds }) => queryIds.size === 0);
   const peopleOf = (groups: readonly RowGroup[]) =>
-    new Set(groups.flatMap((group) => Array.from(group.keyCheckByUnifiedId.keys(), (id) => personIdOf(id, hashKey))));
+    new Set(groups.flatMap(({ unifiedIds }) => unifiedIds.map((id) => personIdOf(id, hashKey))));
   const countRows = (groups: readonly RowGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const peopleOfIds = peopleOf(groupsOfIds);
   const rowCountById = new Map<string, number>();
@@ -146,11 +170,10 @@ function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | unde
   }
   const otherPeople = [...peopleOf(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
-    keyCheckByUnifiedId: new Map(groupsOfIds.flatMap(({ keyCheckByUnifiedId }) => [...keyCheckByUnifiedId])),
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),
-    namelessRowCount: countRows(groupsOfIds.filter(({ keyCheckByUnifiedId }) => keyCheckByUnifiedId.size === 0)),
+    namelessRowCount: countRows(groupsOfIds.filter(({ unifiedIds }) => unifiedIds.length === 0)),
     peopleWithOtherIds: peopleOf(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
     suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedGroups) },
   };

@@ -20,7 +20,25 @@
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
 import type { PlaceState, TableState } from '../../table/place-state.ts';
-import { type TypedColumn, typedColumns } from '../../table/tables.ts';
+import { type ByTable, type TableName, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import type { Engine } from '../session/engine.ts';
+
+/** A place that is searched. */
+export interface SearchedPlace {
+  readonly engine: Engine;
+  /** The place as messages name it. */
+  readonly placeName: string;
+  readonly state: PlaceState;
+  /** SQL after FROM that gives all rows of each table, with all columns; undefined if the place lacks the table. */
+  readonly relations: ByTable<string | undefined>;
+}
+
+/** A table of such a place. */
+export interface SearchedTable extends Pick<SearchedPlace, 'engine' | 'placeName'> {
+  readonly name: TableName;
+  readonly state: TableState;
+  readonly relation: string;
+}
 
 /** Unified ids by external id. */
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
+import { type DuckDBConnection, type DuckDBValue, listValue } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';
 import { isCsvMisread, isEngineFailure } from './engine-errors.ts';
 
@@ -11,8 +11,8 @@ export const MAIN_DATABASE = 'main_file';
 
 export type ResultRow = Readonly<Record<string, unknown>>;
 
-/** Values of the parameters of a statement, by name: `$name`. */
-type SqlParameters = Record<string, DuckDBValue>;
+/** Values of the parameters of a statement, by name: `$name`. A list of texts is a VARCHAR[], and not empty. */
+export type SqlParameters = Readonly<Record<string, string | number | null | readonly string[]>>;
 
 /** What may be done with a file. With `read_to_copy` statements may reach other files, too. */
 export type Access = 'write' | 'read' | 'read_to_copy';
@@ -62,14 +62,14 @@ export class Engine {
   /** Runs a statement; returns how many rows it changed. */
   async run(sql: string, values?: SqlParameters): Promise<number> {
     this.throwIfAborted();
-    const result = await this.#connection.run(sql, values);
+    const result = await this.#connection.run(sql, values && duckDbValues(values));
     return result.rowsChanged;
   }
 
   /** All rows of a small result, with integers of 64 bits as bigint. */
   async rows(sql: string, values?: SqlParameters): Promise<ResultRow[]> {
     this.throwIfAborted();
-    const reader = await this.#connection.runAndReadAll(sql, values);
+    const reader = await this.#connection.runAndReadAll(sql, values && duckDbValues(values));
     return reader.getRowObjectsJS();
   }
 
@@ -164,3 +164,11 @@ export class Engine {
     }
   }
 }
+
+const duckDbValues = (values: SqlParameters): Record<string, DuckDBValue> =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [
+      name,
+      typeof value === 'object' && value !== null ? listValue(value) : value,
+    ]),
+  );

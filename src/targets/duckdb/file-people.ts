@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { UserError } from '../../base/errors.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
-import { findPeople, jsonOfRows, type RowConditions, type SearchedPlace } from '../../engine/people/find-people.ts';
-import type { PeopleQuery } from '../../engine/people/people.ts';
+import { findPeople, jsonOfRows, type RowConditions } from '../../engine/people/find-people.ts';
+import type { PeopleQuery, SearchedPlace } from '../../engine/people/people.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
