@@ -9,64 +9,68 @@ import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, type ListedId, refusedParagraph } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
-import type { Deleter, RequestLimits } from './requests.ts';
-
-type ErasureSettings = LedgerSettings &
-  RequestLimits &
-  Pick<DestinationConfig, 'maxDeletionsPerSync' | 'onRejected' | 'requestedAtField'>;
+import { isToRequest, type RequestLimits, type RequestSettings } from './requests.ts';
 
 /** Whom to erase, where and how. */
 export interface ErasureOptions {
-  readonly settings: ErasureSettings;
+  readonly settings: LedgerSettings &
+    RequestLimits &
+    Pick<DestinationConfig, 'maxDeletionsPerSync' | 'onRejected' | 'requestedAtField'>;
   readonly runtime: Omit<Runtime, 'env'>;
   readonly list: IdList;
   /** `none`: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'none' | 'configured' | { readonly confirm: string };
   /** Undefined: no request is sent. */
-  readonly deleter: Deleter | undefined;
+  readonly requestSettings: RequestSettings | undefined;
   /** Undefined: no place is purged. */
-  readonly purgeSettings?: PurgeSettings | undefined;
-  /** True to request also those whom the ledger knows as deleted. A platform has no such option. */
-  readonly requestsAgain: boolean | 'no_option';
+  readonly purgeSettings: PurgeSettings | undefined;
+  /** True on a platform: its user has no option of the command line. */
+  readonly isOnPlatform: boolean;
 }
 
 /** Everything that is known before anything is sent or removed. */
-export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
+export interface ErasurePlan {
+  readonly options: ErasureOptions;
+  readonly ledger: Ledger;
+  /** Undefined: no place is purged. */
+  readonly purgePlan: PurgePlan | undefined;
+  readonly idsToRequest: readonly ListedId[];
+  /** Those that are not requested, since the ledger knows them as deleted. */
+  readonly idsDoneBefore: readonly ListedId[];
+  /** How the erasure breaks a guard, as a sentence. */
+  readonly guardProblem: string | undefined;
+  /** What an officer repeats as the consent. */
+  readonly hash: string;
+  /** Those of `purgePlan` are not repeated. */
+  readonly warnings: readonly string[];
+}
 
 /**
  * Plans an erasure. Without a consent it changes nothing; with one it makes the folder and the key of the ledger. Throws
  * UserError for what makes the execution impossible.
  */
-export async function planErasure(options: ErasureOptions) {
-  const { settings, runtime, list, consent, deleter, purgeSettings, requestsAgain } = options;
+export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
+  const { settings, runtime, list, consent, requestSettings, purgeSettings } = options;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
-  const isToRequest = ({ id, requestedAt }: ListedId) =>
-    deleter !== undefined && (requestsAgain === true || !ledger.history.of(id).isDone(requestedAt));
-  const isToRequestAgain = (listedId: ListedId) => isToRequest(listedId) && decisionOf(listedId, ledger) === 'done';
-  const idsToRequest = listedIds.filter(isToRequest);
-  const idsDoneBefore = deleter === undefined ? [] : listedIds.filter((listedId) => !isToRequest(listedId));
+  const isRequested = (listedId: ListedId) => isToRequest(listedId, ledger, requestSettings);
+  const idsToRequest = listedIds.filter(isRequested);
+  const idsDoneBefore = requestSettings ? listedIds.filter((listedId) => !isRequested(listedId)) : [];
   const erasesNobody = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
   const purgePlan =
     purgeSettings === undefined || erasesNobody
       ? undefined
-      : await planPurge({ settings: purgeSettings, ledger, listedIds, isToRequestAgain });
+      : await planPurge(purgeSettings, { ledger, listedIds, requestSettings });
   return {
+    options,
     ledger,
-    list,
-    /** Undefined: no request is sent. */
-    deleter,
-    /** Undefined: no place is purged. */
     purgePlan,
     idsToRequest,
-    /** Those that the ledger knows as deleted. */
     idsDoneBefore,
-    /** Tells the two apart, by what the ledger knows when it is called. */
-    isToRequest,
-    /** How the erasure breaks a guard, as a sentence. */
-    guardProblem: requestGuardProblem(idsToRequest, ledger, settings) ?? (purgePlan && purgeGuardProblem(purgePlan)),
-    /** What an officer repeats as the consent. */
+    guardProblem:
+      requestGuardProblem(idsToRequest, ledger, settings.maxDeletionsPerSync) ??
+      (purgePlan && purgeGuardProblem(purgePlan)),
     hash: consentHash(options, purgePlan),
     warnings: [
       erasesNobody && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
@@ -82,14 +86,10 @@ export async function planErasure(options: ErasureOptions) {
   };
 }
 
-/** What the service has decided of an id, as the ledger knows it. */
-const decisionOf = ({ id }: ListedId, ledger: Ledger) => standingAnswer(ledger.history.of(id))?.outcome;
-
 /** How many ids were deleted before, when, and how to request them again. */
 function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions): string {
-  const { settings, requestsAgain } = options;
-  const field = settings.requestedAtField;
-  const againText = requestsAgain === 'no_option' ? '' : 'give forget --again, or ';
+  const { requestedAtField: field } = options.settings;
+  const againText = options.isOnPlatform ? '' : 'give forget --again, or ';
   const timeText = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
   const answers = idsDoneBefore.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
   const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
@@ -100,9 +100,8 @@ function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, 
 }
 
 /** How the requests break their guard, as a sentence; an id that the service rejected before is no danger. */
-function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
-  const { maxDeletionsPerSync: limit } = settings;
-  const profileCount = idsToRequest.filter((listedId) => decisionOf(listedId, ledger) !== 'rejected').length;
+function requestGuardProblem(idsToRequest: readonly ListedId[], { history }: Ledger, limit: number) {
+  const profileCount = idsToRequest.filter(({ id }) => history.of(id).decision !== 'rejected').length;
   if (profileCount <= limit) return undefined;
   return (
     `${formatCount(profileCount, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
@@ -112,14 +111,18 @@ function requestGuardProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
 function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined): string {
-  const { settings, list, deleter, purgeSettings, requestsAgain } = options;
+  const { settings, list, requestSettings, purgeSettings } = options;
   const mappedIds = [...(purgePlan?.listedPeople.unifiedIdsInMapping ?? [])].map(([id, unifiedIds]) =>
     JSON.stringify([id, [...unifiedIds].sort()]),
   );
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [purgeSettings?.isSuppressedOnly ? null : list.digest, deleter === undefined, requestsAgain === true],
+    [
+      purgeSettings?.isSuppressedOnly ? null : list.digest,
+      requestSettings === undefined,
+      requestSettings?.again === true,
+    ],
     purgeSettings && [
       purgeSettings.places.map(({ name }) => name).sort(),
       purgeSettings.profileService !== undefined,
@@ -131,7 +134,8 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
 }
 
 /** The failure of an erasure that breaks a guard, or of a list without a usable row. */
-export function planFailure({ list, guardProblem }: ErasurePlan, settings: ErasureSettings): UserError | undefined {
+export function planFailure({ options, guardProblem }: ErasurePlan): UserError | undefined {
+  const { list, settings } = options;
   if (list.wrongField !== undefined) {
     const field = list.wrongField === 'id' ? 'ID field' : `field ${settings.requestedAtField}`;
     return configError(`Nothing was deleted. ${refusedParagraph(list.counts)} Is the ${field} the right one?`);

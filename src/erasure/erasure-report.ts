@@ -12,7 +12,8 @@ export function reportOf(
   purgeOutcome?: PurgeOutcome,
   { counts, stoppedBy }: RequestResult = NO_REQUESTS,
 ) {
-  const { ledger, list, purgePlan, idsToRequest } = plan;
+  const { options, ledger, purgePlan, idsToRequest } = plan;
+  const { list, requestSettings } = options;
   const isPlan = mode === 'plan';
   return {
     v: 1,
@@ -23,7 +24,7 @@ export function reportOf(
     done_before: plan.idsDoneBefore.length,
     to_request: idsToRequest.length,
     guard: plan.guardProblem ?? null,
-    purge_only: plan.deleter === undefined,
+    purge_only: requestSettings === undefined,
     /** Null if the service was not asked. */
     ids_with_profile: purgePlan?.listedPeople.profiledIdCount ?? null,
     hash: plan.hash,

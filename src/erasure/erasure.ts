@@ -18,7 +18,12 @@ interface ErasureEvents {
   readonly onDecided?: OnDecided;
 }
 
-export type ErasureResult = Awaited<ReturnType<typeof runErasure>>;
+export interface ErasureResult {
+  /** Of the plan, if the erasure ended with it. */
+  readonly report: ErasureReport;
+  /** Why the plan cannot be carried out, or what its execution left undone. */
+  readonly failure: UserError | undefined;
+}
 
 /**
  * Erases the people of a list, in five steps: plan, consent, purge, request, report. The purge comes first: the service
@@ -26,17 +31,17 @@ export type ErasureResult = Awaited<ReturnType<typeof runErasure>>;
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
  * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
-export async function runErasure(options: ErasureOptions & ErasureEvents) {
-  const { settings, runtime, consent, onPlanned, onDecided } = options;
+export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
+  const { settings, runtime, list, consent, requestSettings, onPlanned, onDecided } = options;
   const beganAt = runtime.clock.now();
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, deleter, purgePlan, idsToRequest, idsDoneBefore, isToRequest } = plan;
+  const { ledger, purgePlan, idsToRequest, idsDoneBefore } = plan;
   const planReport = reportOf(plan, 'plan', runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
-  const failure = planFailure(plan, settings);
+  const failure = planFailure(plan);
   if (consent === 'none' || failure !== undefined) return { report: planReport, failure };
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
     throw configError(
@@ -45,9 +50,9 @@ export async function runErasure(options: ErasureOptions & ErasureEvents) {
     );
   }
   onPlanned?.(planReport);
-  if (plan.list.counts.ids > 0 || purgePlan !== undefined) {
+  if (list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
-    await ledger.begin({ ids: idsToRequest.length, places, requests: deleter !== undefined });
+    await ledger.begin({ ids: idsToRequest.length, places, requests: requestSettings !== undefined });
   }
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.
@@ -58,16 +63,16 @@ export async function runErasure(options: ErasureOptions & ErasureEvents) {
   // A place with `unreached` counts as purged: only bytes and damaged files stay there.
   const isPurged = purgeOutcome?.places.every(({ removal }) => removal !== undefined) ?? true;
   let requestResult: RequestResult | undefined;
-  if (isPurged && deleter !== undefined) {
+  if (isPurged && requestSettings !== undefined) {
     for (const { id } of idsDoneBefore) onDecided?.(id, 'done', ledger.history.hasConfirmed);
-    const requestOptions = { ...runtime, ledger, limits: settings, deleter, isToRequest, onDecided };
+    const requestOptions = { ...runtime, ledger, limits: settings, settings: requestSettings, onDecided };
     requestResult = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();
 
   // 5. Report: what it says of people is in the ledger by now.
   const report = reportOf(plan, 'executed', runtime.clock.now() - beganAt, purgeOutcome, requestResult);
-  const requestsFailure = requestResult && requestFailure(plan, requestResult, purgeOutcome, options);
+  const requestsFailure = requestResult && requestFailure(plan, requestResult, purgeOutcome);
   return { report, failure: worstOf([...(purgeOutcome?.failures ?? []), requestsFailure]) };
 }
 
@@ -76,10 +81,9 @@ const MIN_REJECTED = 10;
 
 /** The failure of requests that were stopped, or left ids undecided or rejected; undefined if that is no failure. */
 function requestFailure(
-  { ledger, idsToRequest }: ErasurePlan,
+  { options, ledger, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
   purgeOutcome: PurgeOutcome | undefined,
-  { settings, runtime }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
@@ -104,8 +108,8 @@ function requestFailure(
     );
   }
   // Without a ledger nobody knows whether the service has confirmed an id before.
-  if (isFieldWrong) runtime.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
-  if (settings.onRejected === 'continue' || rejected === 0) return undefined;
+  if (isFieldWrong) options.runtime.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
+  if (options.settings.onRejected === 'continue' || rejected === 0) return undefined;
   return configError(`The service rejected ${formatCount(rejected, 'ID')} (${rejectedCodes}).`, {
     exitCode: EXIT.guard,
   });

@@ -11,6 +11,7 @@ import {
   type PeopleInPlace,
   type PeopleQuery,
   personIdOf,
+  type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
@@ -61,6 +62,22 @@ export interface SearchSettings {
   readonly runtime: Pick<PlaceOptions, 'spoolDir'> & Runtime;
 }
 
+/** What all ways together say of the ids of a list. */
+export interface ListedPeople {
+  /** Asks a place for their rows. An id whose rows name nobody has no unified id, and is looked up itself. */
+  readonly query: PeopleQuery & { readonly unifiedIdsById: UnifiedIdsById };
+  /** The ids that no way found, but for those that were erased before. */
+  readonly missedIds: readonly ListedId[];
+  /** Number of ids with a profile at the service; null if it was not asked, or exports no profiles. */
+  readonly profiledIdCount: number | null;
+  /** The people whom rows name, and whose profile has another external id: the id changed hands. */
+  readonly peopleWithOtherIds: ReadonlySet<string>;
+  /** The ways that were there, in words. */
+  readonly usedWays: readonly string[];
+  readonly unifiedIdsInMapping: UnifiedIdsById | undefined;
+  readonly warnings: readonly string[];
+}
+
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
@@ -74,7 +91,7 @@ export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
   isErased: (listedId: ListedId) => boolean = () => false,
-) {
+): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, runtime } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
 
@@ -108,15 +125,10 @@ export async function findListedPeople(
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of placeSearch.similarIdPairs) keepNearest(similarIdById, id, similarId);
   return {
-    /** Asks a place for their rows. An id whose rows name nobody has no unified id, and is looked up itself. */
     query: { ...query, unifiedIdsById },
-    /** Those that no way found. */
     missedIds,
-    /** Number of ids with a profile at the service; null if it was not asked. */
     profiledIdCount: profiles?.unifiedIdsById.size ?? null,
-    /** The people whom rows name, and whose profile has another external id: the id changed hands. */
-    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set<string>(),
-    /** In words. */
+    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays,
     unifiedIdsInMapping,
     warnings: [

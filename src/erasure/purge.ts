@@ -1,13 +1,20 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { formatCount, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
-import { type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
+import { type KeyCheckByUnifiedId, type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, Removal } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LineContent } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
-import { findListedPeople, type NamedPlace, refusePlaceOfOtherService, type SearchSettings } from './listed-people.ts';
+import {
+  findListedPeople,
+  type ListedPeople,
+  type NamedPlace,
+  refusePlaceOfOtherService,
+  type SearchSettings,
+} from './listed-people.ts';
+import { isToRequestAgain, type RequestSettings } from './requests.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -28,8 +35,35 @@ export interface PurgeSettings extends SearchSettings {
 // | one place            | `PlannedPlace` | `PlaceOutcome` |
 // | what its target says | `PurgePreview` | `Removal`      |
 
+/** Who is to leave which places. */
+export interface PurgePlan {
+  readonly settings: PurgeSettings;
+  readonly scope: PurgeScope;
+  readonly listedPeople: ListedPeople;
+  readonly places: readonly PlannedPlace[];
+  /** What an officer should know before a consent. */
+  readonly warnings: readonly string[];
+}
+
+/** The erasure that a purge is part of. */
+interface PurgeScope {
+  readonly ledger: Ledger;
+  readonly listedIds: readonly ListedId[];
+  /** Undefined: no request is sent. */
+  readonly requestSettings: RequestSettings | undefined;
+}
+
 /** A place, and who is to leave it. */
 type PlannedPlace = NamedPlace & PurgePreview;
+
+/** What a purge has done in the places of its plan. */
+export interface PurgeOutcome {
+  readonly places: readonly PlaceOutcome[];
+  /** Those of the plan are not repeated. */
+  readonly warnings: readonly string[];
+  /** Why people are, or may be, still there: those of the places, and of folders with downloads. */
+  readonly failures: readonly UserError[];
+}
 
 /** What became of a place, and who was found there last. */
 export interface PlaceOutcome extends PlannedPlace {
@@ -39,12 +73,6 @@ export interface PlaceOutcome extends PlannedPlace {
   readonly failure?: UserError | undefined;
 }
 
-/** Who is to leave which places. */
-export type PurgePlan = Awaited<ReturnType<typeof planPurge>>;
-
-/** What a purge has done in the places of its plan. `warnings`: those of the plan are not repeated. */
-export type PurgeOutcome = Awaited<ReturnType<typeof purgePlaces>>;
-
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
 
@@ -52,21 +80,16 @@ const MIN_PEOPLE = 10;
  * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
  * Throws UserError for what the execution would stumble over.
  */
-export async function planPurge(scope: {
-  readonly settings: PurgeSettings;
-  readonly ledger: Ledger;
-  readonly listedIds: readonly ListedId[];
-  /** True for an id whose deletion was confirmed before, and is requested once more: the person may have come back. */
-  isToRequestAgain(listedId: ListedId): boolean;
-}) {
-  const { settings, ledger, listedIds, isToRequestAgain } = scope;
+export async function planPurge(settings: PurgeSettings, scope: PurgeScope): Promise<PurgePlan> {
   const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
+  const { ledger, listedIds, requestSettings } = scope;
 
   // 1. The suppression list, where everybody is put first.
   await suppressionList.requireWritable();
 
   // 2. The people of the list, in every way.
-  const isErased = (listedId: ListedId) => ledger.history.wasErased(listedId.id) && !isToRequestAgain(listedId);
+  const isErased = (listedId: ListedId) =>
+    ledger.history.wasErased(listedId.id) && !isToRequestAgain(listedId, ledger, requestSettings);
   const listedPeople = await findListedPeople(listedIds, settings, isErased);
 
   // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
@@ -80,10 +103,10 @@ export async function planPurge(scope: {
   }
 
   // 4. Refusals. The list is read anew: a purge that ended meanwhile has made it longer.
-  const listLength = suppressionList.readPeople().hmacs.length;
+  const suppressionLength = suppressionList.readPeople().hmacs.length;
   if (!beginsNewList)
-    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, listLength);
-  if (isSuppressedOnly && !beginsNewList && listLength === 0)
+    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, suppressionLength);
+  if (isSuppressedOnly && !beginsNewList && suppressionLength === 0)
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
 
   // 5. What the officer should know before a consent.
@@ -91,15 +114,15 @@ export async function planPurge(scope: {
   const warnings = [
     listedPeople.warnings,
     beginsNewList
-      ? places.flatMap(({ name, people }) => olderListWarnings(name, people.state.suppressionLength, listLength))
-      : olderListWarnings('The ledger', ledger.history.suppressionLength, listLength),
+      ? places.flatMap(({ name, people }) => olderListWarnings(name, people.state.suppressionLength, suppressionLength))
+      : olderListWarnings('The ledger', ledger.history.suppressionLength, suppressionLength),
     places.flatMap(placeWarnings),
     isEmpty ? `No place holds ${isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs'}.` : [],
     listedPeople.missedIds.length > 0
       ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
       : [],
   ].flat();
-  return { ...scope, listedPeople, places, warnings };
+  return { settings, scope, listedPeople, places, warnings };
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
@@ -120,14 +143,15 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
  * failure in one place leaves the others to be purged. Rejects if the list cannot be written, or if it is stopped.
  */
-export async function purgePlaces(plan: PurgePlan) {
+export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { runtime, suppressionList } = plan.settings;
-  await suppressionList.add(keyCheckByUnifiedId(plan, plan.places), runtime);
-  const places: PlaceOutcome[] = [];
-  for (const [i, place] of plan.places.entries()) {
+  await suppressionList.add(peopleToSuppress(plan), runtime);
+  // What is known of each place by now: at first what the plan says.
+  const places: PlaceOutcome[] = [...plan.places];
+  for (const [i, { name }] of places.entries()) {
     runtime.signal.throwIfAborted();
-    runtime.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
-    places.push(await purgePlace(place, [...places, ...plan.places.slice(i + 1)], plan));
+    runtime.logger.info('purge.begin', `Purging ${name} (${i + 1} of ${places.length}) …`);
+    await purgePlace(places, i, plan);
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(runtime.spoolDir);
   const foldersInUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
@@ -143,55 +167,58 @@ export async function purgePlaces(plan: PurgePlan) {
   return { places, warnings, failures };
 }
 
-/** Removes the people from a place. The guards hold for it and the other places together. */
-async function purgePlace(
-  place: PlannedPlace,
-  otherPlaces: readonly PlannedPlace[],
-  plan: PurgePlan,
-): Promise<PlaceOutcome> {
-  const { settings, ledger, listedPeople } = plan;
+/** Removes the people from `places[i]`, and puts there what became of it. */
+async function purgePlace(places: PlaceOutcome[], i: number, plan: PurgePlan): Promise<void> {
+  const { settings, scope, listedPeople } = plan;
   const { runtime, suppressionList, beginsNewList } = settings;
-  const { target, name, foreignNames } = place;
-  // Those of the plan, until the place is looked into again.
-  let { people } = place;
-  // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
-  // the last two does no harm: the same command finds the rows, and writes both again.
-  const onFound = async (peopleFound: PeopleInPlace): Promise<number> => {
-    people = peopleFound;
-    const problem = purgeGuardProblem(plan, [...otherPlaces, { ...place, people }]);
-    if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!beginsNewList)
-      refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
-    await ledger.writeAll(purgeLines(name, people, plan));
-    return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
-  };
+  const { ledger } = scope;
+  const { target, name, foreignNames } = places[i];
   try {
+    // 1. Lock: the target keeps other writers out, and looks the people up anew.
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
-    const removal = await (await target.people(place)).purge(query, onFound);
+    const removal = await (await target.people(places[i])).purge(query, async (people) => {
+      places[i] = { ...places[i], people };
+      // 2. Guards: they hold for all places together.
+      const problem = purgeGuardProblem(plan, places);
+      if (problem !== undefined)
+        throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
+      if (!beginsNewList)
+        refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
+      // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
+      await ledger.writeAll(purgeLines(name, people, plan));
+      return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
+    });
+    // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
-    // A place counts as purged once the ledger says so.
-    return { ...place, people, removal, failure };
+    places[i] = { ...places[i], removal, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
-    const error = diskErrorByItsPath(thrown);
-    if (error instanceof UserError) return { ...place, people, failure: error };
-    // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
-    runtime.logger.error('purge.defect', `${name}: ${defectText(error)}`);
-    const sentence = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-    return { ...place, people, failure: systemError(sentence, { cause: error }) };
+    places[i] = { ...places[i], failure: purgeFailure(name, thrown, runtime) };
   }
+}
+
+/** The failure of a place. Also a defect ends the purge of its place alone. */
+function purgeFailure(name: string, thrown: unknown, { logger }: PurgeSettings['runtime']): UserError {
+  const error = diskErrorByItsPath(thrown);
+  if (error instanceof UserError) return error;
+  // Report and ledger get no text of a defect, which may name people.
+  logger.error('purge.defect', `${name}: ${defectText(error)}`);
+  return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
 }
 
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */
 export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace[] = plan.places): string | undefined {
-  const { settings, listedIds, listedPeople } = plan;
+  const { settings, scope, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
-  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const unifiedIds = [...keyCheckByUnifiedId(plan, places).keys()];
+  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * scope.listedIds.length);
+  const unifiedIds = [
+    ...[...listedPeople.query.unifiedIdsById.values()].flat(),
+    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId.keys()]),
+  ];
   const personCount = new Set(unifiedIds.map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
@@ -210,15 +237,20 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
 }
 
 /**
- * Every form of the people's unified ids, as the ways and the rows of places have them. Undefined: no key is needed.
- * `u7` has undefined, and beside it so has its hash. In rows without `u7` its hash has the check value of its key.
+ * The unified ids that go on the suppression list, those of the ways and of all places. Each has the check value of the
+ * key without which downloads would let the person through:
+ *
+ * | unified id                            | check value                               |
+ * | ------------------------------------- | ----------------------------------------- |
+ * | plain; a hash whose plain form is here | none: the plain form keeps the person out |
+ * | another hash that rows have           | that of the place                         |
+ * | another hash that only the ways have  | none: nobody knows its key                |
  */
-function keyCheckByUnifiedId({ settings, listedPeople }: PurgePlan, places: readonly PlannedPlace[]) {
-  // Last those of rows: a place knows under which key its form is a hash.
-  const keyChecks = new Map<string, string | undefined>([
-    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
-    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
-  ]);
+function peopleToSuppress({ settings, listedPeople, places }: PurgePlan): KeyCheckByUnifiedId {
+  const keyChecks = new Map<string, string | undefined>();
+  for (const unifiedId of [...listedPeople.query.unifiedIdsById.values()].flat()) keyChecks.set(unifiedId, undefined);
+  for (const { people } of places)
+    for (const [unifiedId, keyCheck] of people.keyCheckByUnifiedId) keyChecks.set(unifiedId, keyCheck);
   for (const unifiedId of keyChecks.keys()) {
     const hash = personIdOf(unifiedId, settings.hashKey);
     if (hash !== unifiedId && keyChecks.has(hash)) keyChecks.set(hash, undefined);
@@ -231,14 +263,11 @@ const namesText = (names: readonly string[]): string =>
   `${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines(
-  place: string,
-  people: PeopleInPlace,
-  { settings, listedIds, ledger, isToRequestAgain }: PurgePlan,
-): LineContent[] {
+function purgeLines(place: string, people: PeopleInPlace, { settings, scope }: PurgePlan): LineContent[] {
+  const { listedIds, ledger, requestSettings } = scope;
   const linesOfIds = listedIds.map((listedId) => {
     const rows = people.rowCountById.get(listedId.id) ?? 0;
-    const again = isToRequestAgain(listedId) || undefined;
+    const again = isToRequestAgain(listedId, ledger, requestSettings) || undefined;
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(listedId.id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;

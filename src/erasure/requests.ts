@@ -33,7 +33,28 @@ const newCounts = () => ({
   undecided_codes: {} as Record<string, number>,
 });
 
-export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
+type Deleter = Pick<DeletionClient, 'deleteProfile'>;
+
+/** How an erasure asks the service. */
+export interface RequestSettings {
+  readonly deleter: Deleter;
+  /** True to request also those whom the ledger knows as deleted. */
+  readonly again: boolean;
+}
+
+/**
+ * True for an id that an erasure requests: by what the ledger knows now, since another run may have deleted it meanwhile.
+ * Without settings nobody is requested.
+ */
+export const isToRequest = (
+  { id, requestedAt }: ListedId,
+  { history }: Ledger,
+  settings: RequestSettings | undefined,
+): boolean => settings !== undefined && (settings.again || !history.of(id).isDone(requestedAt));
+
+/** True for an id that was deleted before, and is requested once more: the person may have come back. */
+export const isToRequestAgain = (listedId: ListedId, ledger: Ledger, settings: RequestSettings | undefined): boolean =>
+  ledger.history.of(listedId.id).decision === 'done' && isToRequest(listedId, ledger, settings);
 
 export type RequestLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;
 
@@ -43,9 +64,7 @@ export type OnDecided = (id: string, decision: Decision, hasConfirmed: boolean) 
 interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
-  readonly deleter: Deleter;
-  /** False for an id that another run has deleted since the plan. */
-  isToRequest(listedId: ListedId): boolean;
+  readonly settings: RequestSettings;
   /** Called once for each id that the service decided. */
   readonly onDecided: OnDecided | undefined;
 }
@@ -116,7 +135,7 @@ class Sender {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
         const answer = await this.#requestUntilDecided(listedId);
-        const decision = answer && this.#settle(answer);
+        const decision = answer && this.#countAnswer(answer);
         if (decision !== undefined) onDecided?.(listedId.id, decision, ledger.history.hasConfirmed);
         if (isEnough()) return;
       }
@@ -152,17 +171,18 @@ class Sender {
    * plan. Throws the signal's reason if the run is stopped.
    */
   async #request(listedId: ListedId): Promise<RequestAnswer> {
-    const { deleter, ledger, isToRequest } = this.#options;
+    const { ledger, settings } = this.#options;
+    const hasConfirmed = () => ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
-    const isWritten = await ledger.write({ kind: 'before', id }, () => isToRequest(listedId));
+    const isWritten = await ledger.write({ kind: 'before', id }, () => isToRequest(listedId, ledger, settings));
     if (!isWritten) return DELETED_BY_ANOTHER_RUN;
     let answer: DeletionAnswer;
     try {
       this.#signal.throwIfAborted();
       this.#counts.requests++;
-      answer = await deleter.deleteProfile(externalId, this.#graceOver.signal, () => ledger.history.hasConfirmed);
+      answer = await settings.deleter.deleteProfile(externalId, this.#graceOver.signal, hasConfirmed);
     } catch (error) {
       if (!this.#signal.aborted) throw error;
       await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
@@ -176,7 +196,7 @@ class Sender {
   }
 
   /** Counts the last answer for an id. Ends the run if every other id would get the same answer. */
-  #settle(answer: RequestAnswer): Decision | undefined {
+  #countAnswer(answer: RequestAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;
     this.#failuresInRow = kind === 'retry' ? this.#failuresInRow + 1 : 0;

@@ -38,8 +38,9 @@ export const write: Verb = async (context) => {
       runtime: context,
       list: idList,
       consent: config.dryRun ? 'none' : 'configured',
-      deleter,
-      requestsAgain: 'no_option',
+      requestSettings: { deleter, again: false },
+      purgeSettings: undefined,
+      isOnPlatform: true,
       onPlanned: (planReport) => logStart(planReport, config, logger),
       onDecided(id, decision, hasConfirmed) {
         queue.decide(id, decision);

@@ -121,10 +121,11 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? 'none' : { confirm };
-    const input = { settings, runtime: context, list, consent, deleter, purgeSettings, requestsAgain: again } as const;
+    const requestSettings = deleter && { deleter, again };
+    const options = { settings, runtime: context, list, consent, requestSettings, purgeSettings } as const;
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-      const erased = await withElapsedTime(what, runErasure(input), context);
+      const erased = await withElapsedTime(what, runErasure({ ...options, isOnPlatform: false }), context);
       return erasureResult(erased, purgeSettings !== undefined, context);
     } finally {
       await deleter?.close();

@@ -37,10 +37,14 @@ export class IdHistory {
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   #newestRequestedAt = Number.NEGATIVE_INFINITY;
 
+  /** What the service has decided. */
+  get decision(): Decision | undefined {
+    return standingAnswer(this)?.outcome;
+  }
+
   get state(): (typeof ID_STATES)[number] {
-    const answer = standingAnswer(this);
     if (this.undecidedRequest !== undefined) return 'open';
-    if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
+    if (this.decision !== undefined) return this.decision === 'done' ? 'confirmed' : 'rejected';
     if (this.purges.length > 0) return 'not_asked';
     return this.shown.length > 0 ? 'shown' : 'unknown';
   }
@@ -63,8 +67,7 @@ export class IdHistory {
         return;
       case 'purge':
         // The run asks the service only after its purges. If it is killed between them, the request is still to come.
-        if (run.requests && (line.again || standingAnswer(this)?.outcome !== 'done'))
-          this.undecidedRequest ??= { sentAt: null };
+        if (run.requests && (line.again || this.decision !== 'done')) this.undecidedRequest ??= { sentAt: null };
         this.#beginPurge(line, lineNumber);
         return;
       case 'before':

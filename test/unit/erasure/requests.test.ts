@@ -47,8 +47,7 @@ async function send(ids: readonly string[], answer: Answering, more: Sending = {
   const decisions = new Map<string, string>();
   const requested = await sendRequests(listOf(ids).listedIds(), {
     ledger,
-    isToRequest: ({ id, requestedAt }) => !ledger.history.of(id).isDone(requestedAt),
-    deleter,
+    settings: { deleter, again: false },
     clock,
     random: () => 1,
     logger,
