@@ -80,16 +80,16 @@ export class RecordEncoder {
 
   /** Appends a row, which has these ids: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
   write(row: CsvRow, rowIds: RowIds): void {
-    const { filledCells, contentEnd } = row;
+    const { filledCount, contentEnd } = row;
     const labels = this.#labels;
     const lines = this.#lines;
-    const contentBytes = filledCells === 0 ? 0 : contentEnd - row.starts[0];
+    const contentBytes = filledCount === 0 ? 0 : contentEnd - row.starts[0];
     // More than the line needs, so that no byte of it is checked for room.
-    lines.reserve(this.#frameRoom + filledCells * CELL_ROOM + contentBytes * BYTE_ROOM);
+    lines.reserve(this.#frameRoom + filledCount * CELL_ROOM + contentBytes * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
-    for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
+    for (let k = 0; k < filledCount; k++) this.#writeCell(row, k);
     if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeId(labels.logId, rowIds);
     if (labels.position !== undefined) {
       const { position } = rowIds;

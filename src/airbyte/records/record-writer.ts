@@ -117,8 +117,8 @@ async function findEventRows(
 }
 
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {
-  const { bytes, filledCells, columnNumbers, starts, ends } = row;
-  for (let k = 0; k < filledCells; k++) {
+  const { bytes, filledCount, columnNumbers, starts, ends } = row;
+  for (let k = 0; k < filledCount; k++) {
     if (isItemColumn[columnNumbers[k]] && !isNullText(bytes, starts[k], ends[k])) return true;
   }
   return false;

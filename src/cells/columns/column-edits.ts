@@ -25,14 +25,14 @@ export function editHeader(
   header: readonly string[],
   { drop, hash }: ColumnEdits,
 ): { readonly columns: EditedColumns; readonly editedNames: readonly string[] } {
-  const columnsOfHeader = headerColumns(header);
-  const editNamesOf = ({ source }: HeaderColumn) =>
-    settingNames(nfc(source), columnsOfHeader).filter((name) => drop.has(name) || hash.has(name));
-  const columns = columnsOfHeader.map((column): KeptColumn | undefined => {
-    const editNames = editNamesOf(column);
-    if (editNames.some((name) => drop.has(name))) return undefined;
-    const isHashed = editNames.length > 0;
+  const editedNames = new Set<string>();
+  const columnsBefore = headerColumns(header);
+  const columns = columnsBefore.map((column): KeptColumn | undefined => {
+    const names = settingNames(nfc(column.source), columnsBefore).filter((name) => drop.has(name) || hash.has(name));
+    for (const name of names) editedNames.add(name);
+    if (names.some((name) => drop.has(name))) return undefined;
+    const isHashed = names.length > 0;
     return isHashed ? { ...column, declaredType: 'string', isHashed } : { ...column, isHashed };
   });
-  return { columns, editedNames: [...new Set(columnsOfHeader.flatMap(editNamesOf))] };
+  return { columns, editedNames: [...editedNames] };
 }

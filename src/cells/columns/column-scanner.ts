@@ -24,7 +24,7 @@ export interface ColumnScan extends KeptColumn {
   /** Undefined while every cell is absent; else the declared type; without one that of the cells. */
   readonly type: ColumnType | undefined;
   /** Number of cells that are not empty (the text `null` counts). */
-  readonly filledCells: number;
+  readonly filledCount: number;
   /**
    * Seconds from 1970-01-01 00:00 by the zone's wall clock; earliestTime > latestTime if no cell is a time. Nothing is
    * read of a column that is a string, by its declaration or by its cells so far.
@@ -61,7 +61,7 @@ interface Tally {
   /** True for a column with a name of `HEADER_NAMES`. */
   readonly mayRepeatHeader: boolean;
   use: CellUse;
-  filledCells: number;
+  filledCount: number;
   forms: CellForms;
   earliestTime: number;
   latestTime: number;
@@ -91,7 +91,7 @@ export class ColumnScanner {
       const mayRepeatHeader = HEADER_NAMES.has(header[i].toLowerCase());
       const use = useOf(column, idColumn);
       const times = { earliestTime: Infinity, latestTime: -Infinity };
-      return { column, mayRepeatHeader, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
+      return { column, mayRepeatHeader, use, filledCount: 0, forms: 0, ...times, firstCells: [] };
     });
     this.#zone = zone;
   }
@@ -102,12 +102,12 @@ export class ColumnScanner {
    */
   scan(reader: RowReader): void {
     const { row } = reader;
-    const { filledCells, columnNumbers } = row;
-    for (let k = 0; k < filledCells; k++) {
+    const { filledCount, columnNumbers } = row;
+    for (let k = 0; k < filledCount; k++) {
       const tally = this.#tallies[columnNumbers[k]];
       if (tally.mayRepeatHeader && holdsHeaderName(row, k))
         throw reader.rowError('header_again', 'a data row', 'the header once more');
-      tally.filledCells++;
+      tally.filledCount++;
       if (tally.use !== 'unread') this.#readCell(row, k, tally);
     }
   }
@@ -123,12 +123,12 @@ export class ColumnScanner {
 
   columnScans(): ColumnScan[] {
     return this.#tallies.flatMap((tally): ColumnScan[] => {
-      const { column, filledCells, earliestTime, latestTime, firstCells } = tally;
+      const { column, filledCount, earliestTime, latestTime, firstCells } = tally;
       if (column === undefined) return [];
-      const forms = column.declaredType === 'string' && filledCells > 0 ? STRING : tally.forms;
+      const forms = column.declaredType === 'string' && filledCount > 0 ? STRING : tally.forms;
       const typeOfCells = narrowestType(forms, this.#zone);
       const type = typeOfCells === undefined ? undefined : (column.declaredType ?? typeOfCells);
-      return [{ ...column, forms, type, filledCells, earliestTime, latestTime, firstCells }];
+      return [{ ...column, forms, type, filledCount, earliestTime, latestTime, firstCells }];
     });
   }
 
@@ -177,7 +177,7 @@ function holdsHeaderName({ bytes, starts, ends }: CsvRow, k: number): boolean {
 const MAX_SHAPE_LENGTH = 32;
 const decoder = new TextDecoder();
 
-/** The shape of a cell, for logs: digits as 9, letters as a, control characters as `·`, others as they are. */
+/** The shape of a cell, for logs: digits as 9, letters as a, characters without a glyph as `·`, others as they are. */
 function shapeOf(bytes: Uint8Array, start: number, end: number): string {
   // A character takes four bytes at most.
   const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_SHAPE_LENGTH * 4)));

@@ -68,7 +68,7 @@ interface HeaderSetup {
 export class ExportScanner {
   readonly #options: ScannerOptions;
   readonly #reader: RowReader;
-  readonly #person = new CellText();
+  readonly #personId = new CellText();
   /** Undefined until the first line has come. */
   #setup: HeaderSetup | undefined;
   #suppressedRows = 0;
@@ -125,7 +125,7 @@ export class ExportScanner {
     }
     if (reader.replacements.length > 0) invalidUtf8Counter.count(reader);
     columnScanner.scan(reader);
-    writer.write(reader.row);
+    writer.write(reader.row, 'data');
   }
 
   /** Reads the current row as the header, and writes it. */
@@ -144,7 +144,7 @@ export class ExportScanner {
     if (columns.every((column) => column === undefined))
       throw configError('columns_drop names every column there is: leave one.');
     const writer = new RowWriter(columns, edits.hashKey);
-    writer.write(this.#reader.row, true);
+    writer.write(this.#reader.row, 'header');
     const columnScanner = new ColumnScanner(names, columns, zoneOf(timezone));
     const invalidUtf8Counter = new InvalidUtf8Counter(columns);
     return { personColumnNumber, editedNames, invalidUtf8Counter, columnScanner, writer };
@@ -164,7 +164,7 @@ export class ExportScanner {
     if (suppression === undefined) return false;
     const k = row.cellOf(personColumnNumber);
     if (k < 0) return false;
-    this.#person.read(row, k);
-    return suppression.has(this.#person.content);
+    this.#personId.read(row, k);
+    return suppression.has(this.#personId.content);
   }
 }

@@ -1,13 +1,14 @@
 /** Maximum number of ids (64 MiB); beyond it nothing is known about repeated ids. */
 const MAX_HASHED_IDS = 1 << 23;
-const START_IDS = 1 << 16;
+/** Number of hashes that there is room for at first. */
+const START_CAPACITY = 1 << 16;
 
 /**
  * The hashes of an export's ids, in the order of arrival. They are sorted at the end. That takes less time than a
  * hash table. Two different ids with the same hash count as one: then the order of rows is kept, which costs only time.
  */
 export class IdHashes {
-  #hashes = new Float64Array(START_IDS);
+  #hashes = new Float64Array(START_CAPACITY);
   #count = 0;
 
   add(bytes: Uint8Array, start: number, end: number): void {

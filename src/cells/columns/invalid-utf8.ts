@@ -24,13 +24,13 @@ export class InvalidUtf8Counter {
   }
 
   count({ row, rowNumber, replacements }: RowReader): void {
-    const { bytes, filledCells, columnNumbers, starts, ends } = row;
-    let passed = 0;
-    for (let k = 0; k < filledCells; k++) {
-      const passedBeforeCell = passed;
-      while (passed < replacements.length && replacements[passed] < ends[k]) passed++;
+    const { bytes, filledCount, columnNumbers, starts, ends } = row;
+    let passedCount = 0;
+    for (let k = 0; k < filledCount; k++) {
+      const countBeforeCell = passedCount;
+      while (passedCount < replacements.length && replacements[passedCount] < ends[k]) passedCount++;
       const column = this.#columns[columnNumbers[k]];
-      if (passed === passedBeforeCell || column === undefined) continue;
+      if (passedCount === countBeforeCell || column === undefined) continue;
       this.#cells++;
       if (isMostlyReplaced(bytes.toString('utf8', starts[k], ends[k]))) this.#mostlyReplacedCells++;
       this.#first ??= { row: rowNumber, column: column.headerName };

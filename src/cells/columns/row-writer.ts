@@ -21,7 +21,7 @@ export class RowWriter {
   readonly #commasBefore: Int32Array;
   #width = 0;
   readonly #hasEdits: boolean;
-  /** The bytes of the rows that came last. `take` empties the range of them before each new input. */
+  /** The array that has the rows since the last `take`. It may change only after a `take`, which empties the range. */
   #input: Buffer = Buffer.alloc(0);
   /** [rangeStart, rangeEnd) of the input are unchanged rows that are not copied yet. */
   #rangeStart = 0;
@@ -35,10 +35,10 @@ export class RowWriter {
     this.#hasEdits = columns.some((column) => column === undefined || column.isHashed);
   }
 
-  /** Writes a row; of a header no name is hashed. */
-  write(row: CsvRow, isHeader = false): void {
+  /** Writes the header, whose names are not hashed, or a row below it. */
+  write(row: CsvRow, kind: 'header' | 'data'): void {
     this.#input = row.bytes;
-    const length = this.#hasEdits || row.hasBareCr ? this.#edit(row, isHeader) : this.#keep(row);
+    const length = this.#hasEdits || row.hasBareCr ? this.#edit(row, kind) : this.#keep(row);
     if (length > this.longestRowBytes) this.longestRowBytes = length;
   }
 
@@ -75,18 +75,18 @@ export class RowWriter {
   }
 
   /** Writes a row with dropped or hashed cells, or with a CR that ends no line; returns its length. */
-  #edit(row: CsvRow, isHeader: boolean): number {
-    const { filledCells, columnNumbers, start, contentEnd } = row;
+  #edit(row: CsvRow, kind: 'header' | 'data'): number {
+    const { filledCount, columnNumbers, start, contentEnd } = row;
     this.#flush();
     // Room for the row with its commas, for a hash or two quotes a cell, and for the line end.
-    this.#out.reserve(contentEnd - start + HASH_BYTES * filledCells + 3);
+    this.#out.reserve(contentEnd - start + HASH_BYTES * filledCount + 3);
     const rowStart = this.#out.end;
     let commas = 0;
-    for (let k = 0; k < filledCells; k++) {
+    for (let k = 0; k < filledCount; k++) {
       const column = this.#columns[columnNumbers[k]];
       if (column === undefined) continue;
       for (; commas < this.#commasBefore[columnNumbers[k]]; commas++) this.#out.appendByte(COMMA);
-      this.#writeCell(row, k, column.isHashed && !isHeader);
+      this.#writeCell(row, k, column.isHashed && kind === 'data');
     }
     for (; commas < this.#width - 1; commas++) this.#out.appendByte(COMMA);
     // A row of one empty cell must not become a blank line.

@@ -34,7 +34,7 @@ interface BodyStart {
 
 /** What the first bytes show; undefined while some are missing. `isFinished`: the body has no more bytes. */
 export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | undefined {
-  if (bytes.length < BOM.length && !isFinished && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
+  if (bytes.length < BOM.length && !isFinished && bytes[0] === BOM[0]) return undefined;
   const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
   let contentStart = textStart;
   while (contentStart < bytes.length && isSpace(bytes[contentStart])) contentStart++;

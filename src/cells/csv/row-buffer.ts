@@ -22,7 +22,7 @@ export class RowBuffer extends ByteBuffer {
   /** True if the body lacked its last line end, and has it here. */
   isLineEndAdded = false;
   /** The first bytes of a character that the next chunk continues. */
-  #openCharacter = EMPTY;
+  #partialCharacter = EMPTY;
   /** Offsets at which U+FFFD stands for invalid bytes, in order; of rows that `takeReplacements` has not passed. */
   #replacements: number[] = [];
   /** Offset of byte 0 of the array in the body. */
@@ -32,10 +32,10 @@ export class RowBuffer extends ByteBuffer {
   push(chunk: Uint8Array): void {
     this.#moveToFront();
     const chunkStart = this.end;
-    this.#add(this.#openCharacter);
+    this.#add(this.#partialCharacter);
     this.#add(chunk);
-    const wholeEnd = this.end - openLength(this.bytes, chunkStart, this.end);
-    this.#openCharacter = Buffer.from(this.bytes.subarray(wholeEnd, this.end));
+    const wholeEnd = this.end - partialLength(this.bytes, chunkStart, this.end);
+    this.#partialCharacter = Buffer.from(this.bytes.subarray(wholeEnd, this.end));
     this.end = wholeEnd;
     this.#replaceInvalid(chunkStart);
     this.bytes[this.end] = SENTINEL;
@@ -45,7 +45,7 @@ export class RowBuffer extends ByteBuffer {
   finish(): void {
     this.#moveToFront();
     const { end } = this;
-    this.#add(this.#openCharacter);
+    this.#add(this.#partialCharacter);
     this.#replaceInvalid(end);
     this.isLineEndAdded = this.end > 0 && this.bytes[this.end - 1] !== LF;
     if (this.isLineEndAdded) this.#add(LINE_END);
@@ -107,7 +107,7 @@ export class RowBuffer extends ByteBuffer {
 }
 
 /** Number of bytes, 0 to 3, at the end of [start, end) that begin a character. It may go on in the next chunk. */
-function openLength(bytes: Uint8Array, start: number, end: number): number {
+function partialLength(bytes: Uint8Array, start: number, end: number): number {
   for (let back = 1; back <= 3 && end - back >= start; back++) {
     const c = bytes[end - back];
     if (c < 0x80) return 0;

@@ -9,7 +9,7 @@
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
 //
 // Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2, contentEnd 8
-// (the LF) and filledCells 2:
+// (the LF) and filledCount 2:
 //
 //   k   columnNumbers   starts   ends   flags
 //   0   0               0        1      0                  a
@@ -21,7 +21,7 @@
 
 import { OPEN_BRACE } from '../../base/ascii.ts';
 import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
-import { MalformedCsv, type MalformedReason, otherEncodingError } from './malformed.ts';
+import { MalformedCsv, type MalformedReason, otherEncodingError, type UnusableCsv } from './malformed.ts';
 import { CsvRow, MAX_COLUMNS, NO_ROW, type RowFailure } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
@@ -56,8 +56,8 @@ export class RowReader {
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
-  /** So many bytes of the body must come before rows are read: a gathered batch, or twice a long row that goes on. */
-  #neededBytes = 0;
+  /** No row is read before so much of the body has come: a gathered batch, or twice a long row that goes on. */
+  #nextReadOffset = 0;
   /** The error of the first blank line, which is thrown if a row follows. */
   #blankLineError: MalformedCsv | undefined;
 
@@ -80,16 +80,13 @@ export class RowReader {
   next(): boolean {
     const { row } = this;
     const buffer = this.#buffer;
-    if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#neededBytes) return false;
+    if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#nextReadOffset) return false;
     if (!this.#isStarted && !this.#passBodyStart()) return false;
     const { bytes, end } = buffer;
     while (buffer.start < end) {
       const { start } = buffer;
       const nextStart = row.read(bytes, start, end);
-      if (row.failure !== undefined) {
-        const { reason, index } = row.failure;
-        throw this.#brokenRowError(reason, index, EXPECTED_AND_FOUND[reason]);
-      }
+      if (row.failure !== undefined) throw this.#failureError(row.failure);
       if (nextStart === NO_ROW) break;
       buffer.start = nextStart;
       if (row.contentEnd === start) this.#passBlank(start);
@@ -112,33 +109,39 @@ export class RowReader {
     return new MalformedCsv(reason, this.rowNumber, this.#buffer.offsetOf(this.row.start), expected, found);
   }
 
+  /** The error of a row that is no CSV. In UTF-16 a header with quotes is none. */
+  #failureError({ reason, index }: RowFailure): MalformedCsv | UnusableCsv {
+    if (this.rowNumber === 0 && this.#buffer.takeReplacements(index).length > 0) return otherEncodingError();
+    return this.#nextRowError(reason, index, ...EXPECTED_AND_FOUND[reason]);
+  }
+
   /** Throws if the body ends within a row, or has none. */
   #checkEnd(): void {
     const { start, end, isLineEndAdded } = this.#buffer;
     // Each row has a line end now, so that one which does not end goes on within quotes.
     if (start < end)
-      throw this.#brokenRowError('cut_in_quote', isLineEndAdded ? end - 1 : end, EXPECTED_AND_FOUND.cut_in_quote);
+      throw this.#nextRowError('cut_in_quote', isLineEndAdded ? end - 1 : end, ...EXPECTED_AND_FOUND.cut_in_quote);
     if (this.rowNumber === 0) throw this.#nextRowError('empty_body', start, 'a header line', 'nothing');
   }
 
-  /** Sets how many bytes of the body must come before rows are read again. */
+  /** Sets the offset up to which the body must come before rows are read again. */
   #waitForMore(): void {
     const { start, end } = this.#buffer;
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
     if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
       const bytes = Math.max(this.#gatheredBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
-      this.#neededBytes = this.#buffer.offsetOf(start) + bytes;
+      this.#nextReadOffset = this.#buffer.offsetOf(start) + bytes;
     }
   }
 
   /** Checks the first bytes; false if there are too few of them. */
   #passBodyStart(): boolean {
-    const { bytes, start, end } = this.#buffer;
-    const opening = bodyStart(bytes.subarray(start, end), this.#isFinished);
-    if (opening === undefined) return false;
-    const { textStart, otherFormat } = opening;
-    if (otherFormat !== undefined) throw this.#nextRowError('not_csv', start, 'a header line', otherFormat.found);
-    this.#buffer.start = start + textStart;
+    const { bytes, end } = this.#buffer;
+    const start = bodyStart(bytes.subarray(0, end), this.#isFinished);
+    if (start === undefined) return false;
+    const { textStart, otherFormat } = start;
+    if (otherFormat !== undefined) throw this.#nextRowError('not_csv', 0, 'a header line', otherFormat.found);
+    this.#buffer.start = textStart;
     this.#isStarted = true;
     return true;
   }
@@ -152,7 +155,7 @@ export class RowReader {
       this.#width = width;
     } else if (width !== this.#width) {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
-      throw this.#brokenRowError(reason, start, [`${this.#width} cells`, `${width} cells`]);
+      throw this.#nextRowError(reason, start, `${this.#width} cells`, `${width} cells`);
     }
     this.#checkLength(start, nextStart);
   }
@@ -168,15 +171,13 @@ export class RowReader {
     throw this.#nextRowError('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
   }
 
-  /** An error in the row that `row.read` has tried. A row that starts with a brace is a message of the service. */
-  #brokenRowError(reason: MalformedReason, index: number, [expected, found]: readonly [string, string]): MalformedCsv {
-    const { bytes, start } = this.row;
-    if (bytes[start] !== OPEN_BRACE) return this.#nextRowError(reason, index, expected, found);
-    return this.#nextRowError('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
-  }
-
-  /** An error at byte `index` of the row behind the current one. */
+  /** An error at `index` in the row behind the current one. If that begins with a brace, it is a message of the service. */
   #nextRowError(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
-    return new MalformedCsv(reason, this.rowNumber + 1, this.#buffer.offsetOf(index), expected, found);
+    const { bytes, start } = this.row;
+    const rowNumber = this.rowNumber + 1;
+    const buffer = this.#buffer;
+    if (bytes[start] !== OPEN_BRACE)
+      return new MalformedCsv(reason, rowNumber, buffer.offsetOf(index), expected, found);
+    return new MalformedCsv('not_csv', rowNumber, buffer.offsetOf(start), `${this.#width} cells`, JSON_OBJECT.found);
   }
 }

@@ -38,7 +38,7 @@ export class CsvRow {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
   /** Number of filled cells. Everywhere `k` is the number of one of them, from 0. */
-  filledCells = 0;
+  filledCount = 0;
   /** Number of cells, the empty ones too. */
   width = 0;
   /** End of the row's text, where its line end begins. */
@@ -60,7 +60,7 @@ export class CsvRow {
     const { columnNumbers, starts, ends, flags } = this;
     this.bytes = bytes;
     this.start = at;
-    let filledCells = 0;
+    let filledCount = 0;
     let column = 0;
     let hasBareCr = false;
     let i = at;
@@ -107,10 +107,10 @@ export class CsvRow {
         }
         if (i > start) {
           // A store behind the end of these arrays has no effect. Such a row is refused at its end.
-          columnNumbers[filledCells] = column;
-          starts[filledCells] = start;
-          ends[filledCells] = i;
-          flags[filledCells++] = cellFlags;
+          columnNumbers[filledCount] = column;
+          starts[filledCount] = start;
+          ends[filledCount] = i;
+          flags[filledCount++] = cellFlags;
         }
         // Behind the closing quote, if there is one.
         i += cellFlags & QUOTED;
@@ -121,7 +121,7 @@ export class CsvRow {
         }
       }
       if (column >= MAX_COLUMNS) return this.#fail('too_many_columns', at);
-      this.filledCells = filledCells;
+      this.filledCount = filledCount;
       this.hasBareCr = hasBareCr;
       this.width = column + 1;
       this.contentEnd = i;
@@ -131,17 +131,17 @@ export class CsvRow {
 
   /** The number `k` of a column's cell; -1 if that is empty. */
   cellOf(columnNumber: number): number {
-    const { filledCells, columnNumbers } = this;
+    const { filledCount, columnNumbers } = this;
     let k = 0;
-    while (k < filledCells && columnNumbers[k] < columnNumber) k++;
-    return k < filledCells && columnNumbers[k] === columnNumber ? k : -1;
+    while (k < filledCount && columnNumbers[k] < columnNumber) k++;
+    return k < filledCount && columnNumbers[k] === columnNumber ? k : -1;
   }
 
   /** The texts of all cells, the empty ones too. */
   texts(): string[] {
     const texts = new Array<string>(this.width).fill('');
     const cell = new CellText();
-    for (let k = 0; k < this.filledCells; k++) {
+    for (let k = 0; k < this.filledCount; k++) {
       cell.read(this, k);
       texts[this.columnNumbers[k]] = cell.content.toString();
     }

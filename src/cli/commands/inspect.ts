@@ -96,7 +96,7 @@ function inspectedColumns(
     // The cells of a text column of the service are not examined.
     const isExamined = column.declaredType !== 'string' || type === 'string';
     const isFitting = type === null || (isExamined ? fits(codecOf(type, zone), column.forms) : null);
-    return { source: column.headerName, group: column.group, type, filled: column.filledCells, fits: isFitting };
+    return { source: column.headerName, group: column.group, type, filled: column.filledCount, fits: isFitting };
   });
 }
 

@@ -69,7 +69,7 @@ function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
 function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: PlannedTable): RowsQuery {
   const header = files[0].columns;
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
-  const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.keptRows);
+  const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCount === file.keptRows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
   const cellSqls = header.map(({ key, source }, index) => {
     const column = columnsByKey.get(key);

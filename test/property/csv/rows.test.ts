@@ -67,11 +67,11 @@ describe('the rows of a body', () => {
         expect(result).toMatchObject({ rows: rows.length, hasFinalNewline });
         const counts = expected[0].map((name, i) => ({
           headerName: name,
-          filledCells: expected.slice(1).filter((row) => row[i] !== '').length,
+          filledCount: expected.slice(1).filter((row) => row[i] !== '').length,
           isHashed: hash.includes(name),
         }));
         expect(result.columns).toMatchObject(counts);
-        const hashed = result.columns.filter(({ isHashed, filledCells }) => isHashed && filledCells > 0);
+        const hashed = result.columns.filter(({ isHashed, filledCount }) => isHashed && filledCount > 0);
         expect(hashed.every(({ type }) => type === 'string')).toBe(true);
         if (drop.length > 0 || hash.length > 0 || hasBareCr) return;
         expect(written.toString()).toBe(lines.map((line) => `${line}\n`).join(''));

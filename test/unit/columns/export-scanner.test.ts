@@ -22,14 +22,14 @@ describe('a scan', () => {
       group: 'custom',
       forms: LONG | NULL_TEXT | LONG_WIDE,
       type: 'long',
-      filledCells: 3,
+      filledCount: 3,
       firstCells: [
         { forms: LONG, shape: '9' },
         { forms: NULL_TEXT, shape: 'aaaa' },
         { forms: LONG_WIDE, shape: '9999999999999999' },
       ],
     });
-    expect(columnOf(result, 's')).toMatchObject({ forms: STRING, type: 'string', filledCells: 2 });
+    expect(columnOf(result, 's')).toMatchObject({ forms: STRING, type: 'string', filledCount: 2 });
     expect(columnOf(result, 's')?.firstCells).toEqual([{ forms: STRING, shape: 'a9-a' }]);
     expect(columnOf(result, 't')).toMatchObject({
       forms: DATETIME_DOT | DATETIME_DASH,
@@ -37,7 +37,7 @@ describe('a scan', () => {
       earliestTime: secondOf('2026-01-01T00:00:00'),
       latestTime: secondOf('2026-01-02T03:04:05'),
     });
-    expect(columnOf(result, 'e')).toMatchObject({ forms: NULL_TEXT, type: undefined, filledCells: 1 });
+    expect(columnOf(result, 'e')).toMatchObject({ forms: NULL_TEXT, type: undefined, filledCount: 1 });
   });
 
   it('shows of a cell its form, and no content', () => {
@@ -111,7 +111,7 @@ describe('a scan', () => {
     expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
     expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
     expect(result).toMatchObject({ rows: 5, keptRows: 3, hasUniqueIds: true });
-    expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filledCells: 3 });
+    expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filledCount: 3 });
     expect(result.longestRowBytes).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
 

@@ -48,6 +48,7 @@ describe('a body that is no documented CSV is refused for good', () => {
     ['a line sep=', `sep=,\n${textOf(all)}`, /not one column that every export has/],
     ['semicolons', textOf(all, ';'), /not one column that every export has/],
     ['UTF-16', Buffer.from(`\ufeff${textOf(all)}`, 'utf16le'), /UTF-8/],
+    ['UTF-16 with quotes', Buffer.from(`\ufeff${textOf([HEADER.map((name) => `"${name}"`)])}`, 'utf16le'), /UTF-8/],
     ['names in another encoding', Buffer.from(textOf([[...SYSTEM, EUC_KR], ...rows(1)]), 'latin1'), /UTF-8/],
     ['cells in another encoding', Buffer.from(textOf([HEADER, ...rows(50, EUC_KR)]), 'latin1'), /UTF-8/],
   ])('%s', (_, body, reason) => {
