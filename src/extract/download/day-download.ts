@@ -69,13 +69,16 @@ export class DayDownloader {
     return toDateOf(this.#day, this.#deps.service.includesToDate);
   }
 
-  /** Throws a failure that ends the run. */
+  /** The result; that of a second download, if the first has fewer rows than are stored. Throws what ends the run. */
   async run(): Promise<DayResult> {
     const { service, settings, endProofDay } = this.#deps;
     const provesEnd = this.#day === endProofDay;
     const download = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
-    const dayResult = await this.#resultOf(download);
-    return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
+    const first = await this.#resultOf(download);
+    if (first.kind !== 'downloaded' || first.checkedDay.receipt.rows >= this.#storedRows.leastRows) return first;
+    const second = await this.#resultOf(await this.#export());
+    await removeFiles(first.checkedDay.files);
+    return second.kind === 'downloaded' ? this.#confirmFewerRows(first, second) : second;
   }
 
   /** Sends exports until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
@@ -96,25 +99,28 @@ export class DayDownloader {
   };
 
   /**
-   * What a download means for the day.
+   * What a download means for the day. After an answer without data, a day that is over is requested once more.
    *
    *   download                   a day that is over                       a day that is not over
    *   checked                    its rows                                 its rows
-   *   empty                      unproven, if it comes twice and no rows  left to the next run
-   *                              are stored under the same filters; or failed
+   *   empty, twice               unproven, if no rows are stored under    left to the next run
+   *                              the same filters; else failed
    *   too_large                  its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    *   later                      failed                                   left to the next run
    */
-  async #resultOf(download: SpooledDownload): Promise<DayResult> {
+  async #resultOf(first: SpooledDownload): Promise<DayResult> {
     const day = this.#day;
+    let download = first;
+    if (first.kind === 'empty' && this.#isOver) {
+      download = await this.#export();
+      if (download.kind === 'empty') return this.#emptyTwice(first, download);
+    }
     if (download.kind === 'checked') return this.#downloaded([checkedFileOf(download)]);
     if (!this.#isOver) return this.#failed(downloadError(day, download));
     switch (download.kind) {
-      case 'empty':
-        return this.#confirmEmpty(download);
       case 'too_large':
         return this.#inParts();
       case 'gone':
@@ -133,17 +139,17 @@ export class DayDownloader {
     return { kind: 'failed', day: this.#day, error, isOver: this.#isOver };
   }
 
-  /** Asks once more after an answer without data. Such an answer never replaces rows of the same filters. */
-  async #confirmEmpty(first: NoDownload): Promise<DayResult> {
+  /** A day without rows, as far as two answers without data can show it: they never replace rows of the same filters. */
+  #emptyTwice(first: NoDownload, second: NoDownload): DayResult {
     const day = this.#day;
-    const second = await this.#export();
-    if (second.kind !== 'empty') return this.#resultOf(second);
-    const { rowsToKeep: rows } = this.#storedRows;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (second.code !== first.code) return fail(`${day}: ${first.clause}, and then ${second.clause}.`);
-    if (rows === 0) return { ...this.#downloaded([]), kind: 'unproven', noDownload: first };
+    const { rowsBefore } = this.#storedRows;
+    // All rows of the day may have been removed since, those of erased people.
+    const hasNoRows = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
+    if (hasNoRows) return { ...this.#downloaded([]), kind: 'unproven', noDownload: first };
     return fail(
-      `${day} has ${plainCount(rows, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
+      `${day} has ${plainCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
     );
   }
 
@@ -156,15 +162,11 @@ export class DayDownloader {
     return parts instanceof UserError ? this.#failed(parts) : this.#downloaded(parts);
   }
 
-  /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
-  async #confirmFewerRows(first: DownloadedDay): Promise<DayResult> {
+  /** Takes the second download if it has enough rows, or as many as the first: then the day has changed. */
+  async #confirmFewerRows(first: DownloadedDay, second: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
     const { rowsBefore, leastRows } = this.#storedRows;
     const { rows } = first.checkedDay.receipt;
-    if (rows >= leastRows) return first;
-    const second = await this.#resultOf(await this.#export());
-    await removeFiles(first.checkedDay.files);
-    if (second.kind !== 'downloaded') return second;
     const { rows: rowsAgain } = second.checkedDay.receipt;
     if (rowsAgain >= leastRows) return second;
     if (rowsAgain === rows) {
@@ -180,23 +182,22 @@ export class DayDownloader {
   }
 
   /**
-   * The rows of the day before, the least with which one download replaces them, and those that no empty answer
-   * replaces. None if they were pruned, or stored under other filters: such counts do not compare.
+   * What is stored of the day, as far as it compares with a download. One with fewer than `leastRows` may have been cut.
+   *
+   *   stored                                   rowsBefore              leastRows
+   *   nothing; pruned; of other filters        0                       0
+   *   with the same `to_date`                  those of the download   rowsBefore
+   *   with another, perhaps rows of two days   those of the place      1, if the place has any
    */
   get #storedRows() {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
     if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters))
-      return { rowsBefore: 0, leastRows: 0, rowsToKeep: 0 };
-    // A request with another `to_date` may have counted rows of the next day: the place says whether the day has any.
-    const isSameSpan = receipt.to_date === this.#toDate;
-    const rowsBefore = isSameSpan ? receipt.rows : (receipt.rows_stored ?? 0);
-    return {
-      rowsBefore,
-      leastRows: isSameSpan ? rowsBefore : Math.min(rowsBefore, 1),
-      // All rows of the day may have been removed since, those of erased people.
-      rowsToKeep: receipt.rows_stored === 0 ? 0 : rowsBefore,
-    };
+      return { rowsBefore: 0, leastRows: 0 };
+    const { rows, rows_stored: rowsInPlace = 0 } = receipt;
+    return receipt.to_date === this.#toDate
+      ? { rowsBefore: rows, leastRows: rows }
+      : { rowsBefore: rowsInPlace, leastRows: Math.min(rowsInPlace, 1) };
   }
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {
