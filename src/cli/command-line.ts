@@ -65,8 +65,12 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   // 1. Find the command, and read the value of each argument and option.
-  const { command, options, words, wordCountProblem } = await splitLine(argv);
-  const [commandWord, ...argumentWords] = words;
+  const {
+    command,
+    options,
+    words: [commandWord, ...argumentWords],
+    wordCountProblem,
+  } = await splitLine(argv);
   const table = optionsOf(command);
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
   const commandOptions = Object.entries(table).map(([key, option]) => {
@@ -83,16 +87,19 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     }
   }
 
-  // 2. Tell the first problem. Behind an unknown command all options seem unknown, too.
+  // 2. Tell the first problem, in this order:
+  //
+  //   a wrong number of words   the line is not split at all
+  //   an unknown name           makes other words seem wrong or surplus. Behind an unknown command all options seem
+  //                             unknown. Before a command an unknown option has taken its name as a word.
+  //   a wrong value
+  //   a surplus word            it may be an id or a secret, and cannot be shown: any other problem tells more
   const isUnknownCommand = command === undefined && commandWord !== undefined;
   const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
   const optionProblem = unknownOptionError(options, table);
   const nameProblems = argv[0]?.startsWith('-') ? [optionProblem, commandProblem] : [commandProblem, optionProblem];
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
-  // It may be an id or a secret, so that no log may show it.
   const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
-  // With a wrong word count the line is not split at all, and a wrong name makes other words seem wrong or surplus.
-  // Of a surplus word nothing can be shown: any other problem tells more.
   const problems = [wordCountProblem, ...nameProblems, ...valueProblems, surplusProblem];
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;

@@ -19,7 +19,7 @@ import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';
 import { NO_TERMINAL } from './terminal/terminal.ts';
 
-/** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
+/** The keys of `dfinery.json`, as their schemas have them. docs/configuration.md says what they mean. */
 export interface Configuration {
   readonly base_url: string;
   readonly service_id: string;

@@ -18,7 +18,7 @@ import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
-import { contextOf, type System } from './context.ts';
+import { type Context, contextOf, type System } from './context.ts';
 import { failureOf, logFailure } from './failure.ts';
 import { commandHelp, configHelp, programHelp } from './help.ts';
 import { printableTerminal, terminalLog } from './terminal/terminal.ts';
@@ -41,24 +41,28 @@ export async function runCommandLine(argv: readonly string[], system: System): P
   const [firstWord, ...otherWords] = argv;
   if (firstWord === 'help' && otherWords[0] === 'config') return print(configHelp(columns));
   const words = firstWord === 'help' ? [...otherWords, '--help'] : firstWord === 'version' ? ['--version'] : argv;
-  const commandLine = await parseCommandLine(words);
-  const { command, problem, values } = commandLine;
+  const { command, problem, values } = await parseCommandLine(words);
   if (values.version === true) return print([VERSION]);
   if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));
-  if (command === undefined && problem === undefined) return print(await programHelp(columns));
-  return await runCommand(commandLine, system);
+  if (problem !== undefined) return await runCommand(() => Promise.reject(problem), command?.name, values, system);
+  if (command === undefined) return print(await programHelp(columns));
+  return await runCommand((context) => command.run(values, context), command.name, values, system);
 }
 
-/** Runs a command, or tells what is wrong with its line. A line without a command has a problem. */
-async function runCommand({ command, problem, values }: CommandLine, system: System): Promise<ExitCode> {
+/** Runs a command, with the log that the options choose. Prints its result, or logs its failure. */
+async function runCommand(
+  run: (context: Context) => Promise<CommandResult>,
+  name: string | undefined,
+  values: CommandLine['values'],
+  system: System,
+): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = printableTerminal(system.terminal, quiet === true);
   const logSink = terminalLog(terminal, system.clock, logFormat);
-  const context = contextOf({ ...system, terminal }, logSink, logLevel, command?.name);
+  const context = contextOf({ ...system, terminal }, logSink, logLevel, name);
   let commandResult: CommandResult;
   try {
-    if (problem !== undefined || command === undefined) throw problem;
-    commandResult = await command.run(values, context);
+    commandResult = await run(context);
   } catch (thrown) {
     const failure = failureOf(thrown, context);
     logFailure(failure, context.logger);

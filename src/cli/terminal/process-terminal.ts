@@ -42,8 +42,8 @@ export class ProcessTerminal implements Terminal {
   readonly #log = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
   #resultsQueued: Promise<void> = Promise.resolve();
-  /** True while the reader of the log is waited for, and until it has taken the lines: one wait is enough. */
-  #isLogAwaited = false;
+  /** The wait for the reader of the log, from its begin until that reader has taken the lines: one wait is enough. */
+  #logWait: Promise<void> | undefined;
 
   constructor(clock: Clock, env: Env) {
     this.#clock = clock;
@@ -95,12 +95,15 @@ export class ProcessTerminal implements Terminal {
   }
 
   async #waitForLogReader(): Promise<void> {
-    if (this.#isLogAwaited || this.#log.isSettled) return;
-    this.#isLogAwaited = true;
-    const logTaken = this.#log.drain().finally(() => {
-      this.#isLogAwaited = false;
-    });
-    await Promise.race([logTaken.catch(() => {}), this.#clock.sleep(MAX_READER_WAIT_MS)]);
+    if (this.#log.isSettled) return;
+    const forgetWait = () => {
+      this.#logWait = undefined;
+    };
+    this.#logWait ??= Promise.race([
+      this.#log.drain().then(forgetWait, forgetWait),
+      this.#clock.sleep(MAX_READER_WAIT_MS),
+    ]);
+    await this.#logWait;
   }
 }
 
