@@ -1,7 +1,6 @@
 import { LOWER_BIT, standsAt } from '../../base/ascii.ts';
-import type { ScalarCodec } from './codec.ts';
+import { copyBytes, type ScalarCodec } from './codec.ts';
 import { BOOL, type CellForms } from './forms.ts';
-import { copyBytes } from './string.ts';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');

@@ -13,23 +13,21 @@ interface JsonSchema {
  * What a type means in every engine. A cell is its text as UTF-8 bytes, without quotes. SQL is DuckDB's. `expr` is
  * repeated, so that it should be a column name. A cell is read in one of four ways, the cheapest first:
  *
- *     `CAST`, by `read_csv` itself   all cells fit, and `CAST` reads their forms: `castForms`, by default all
- *     `uncheckedSql`                 all cells fit; by default `CAST`
+ *     `CAST`, by `read_csv` itself   all cells fit, and have forms for which there is no `uncheckedSql`
+ *     `uncheckedSql`                 all cells fit
  *     `valueSql`                     some cells may not fit: these are rescued
  *     `writeJson`                    for a record, without DuckDB
  */
 export interface ColumnCodec {
   /** The forms of the cells that fit. The text `null` is a value if it is among them; else it is absent, and fits. */
   readonly forms: CellForms;
-  /** Those of these forms that `CAST`, and so `read_csv` itself, reads; absent if it reads all of them. */
-  readonly castForms?: CellForms;
   readonly duckdbType: DuckDbType;
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   readonly jsonSchema: JsonSchema;
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
   valueSql(expr: string): string;
-  /** Cheaper SQL of the value of a text, where all texts have these forms, which fit; absent if it is `CAST`. */
-  uncheckedSql?(expr: string, forms: CellForms): string;
+  /** Cheaper SQL of the value of a text, where all texts have these forms, which fit; undefined if `CAST` gives it. */
+  uncheckedSql?(expr: string, forms: CellForms): string | undefined;
   /**
    * SQL of the canonical text of a value, without lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). It is the same
    * whatever narrower type the value had before: that of an integral double is the text of a long.
@@ -44,4 +42,11 @@ export interface ColumnCodec {
 
 export interface ScalarCodec extends ColumnCodec {
   readonly duckdbType: DuckDbScalar;
+}
+
+/** Writes bytes as they are; the `writeJson` of a type whose cells are JSON. */
+export function copyBytes(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+  let to = at;
+  for (let i = start; i < end; i++) out[to++] = bytes[i];
+  return to;
 }

@@ -27,7 +27,7 @@ export const TYPES = {
   date: { codec: DATE_CODEC, widerTypes: ['datetime', 'string'] },
   // By a wall clock; with a zone it has `instantCodec`.
   datetime: { codec: WALL_TIME_CODEC, widerTypes: ['string'] },
-  // A list that is empty or has nulls alone is `long[]`, and may become one of texts.
+  // A list without a value is `long[]`, and can become `string[]`. A `double[]` has a number, which is no string.
   'long[]': { codec: LONG_LIST_CODEC, widerTypes: ['double[]', 'string[]', 'string'] },
   'double[]': { codec: DOUBLE_LIST_CODEC, widerTypes: ['string'] },
   'string[]': { codec: STRING_LIST_CODEC, widerTypes: ['string'] },
@@ -85,13 +85,10 @@ export const fits = (codec: ColumnCodec, forms: CellForms): boolean => (forms & 
 export const fitsSql = (codec: ColumnCodec, expr: string): string =>
   `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.valueSql(expr)} IS NOT NULL)`;
 
-/** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
-export const canCast = (codec: ColumnCodec, forms: CellForms): boolean =>
-  (forms & ~(codec.castForms ?? codec.forms)) === 0;
-
-/** Cheaper SQL of the value of a text, NULL if that is NULL. Wrong unless all texts have these forms, which fit. */
-export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
-  const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
+/** As `uncheckedSql` of the codec, also where the text `null` is absent. NULL if the text is NULL. */
+export function uncheckedSqlOf(codec: ColumnCodec, expr: string, forms: CellForms): string | undefined {
+  if ((forms & NULL_TEXT & ~codec.forms) === 0) return codec.uncheckedSql?.(expr, forms);
+  const text = `nullif(${expr}, 'null')`;
   return codec.uncheckedSql?.(text, forms) ?? castSql(text, codec.duckdbType);
 }
 

@@ -28,13 +28,12 @@ const checkedWallTimeSql = (expr: string): string =>
   `CASE WHEN ${matchesSql(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
   `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`;
 
-/** SQL of the TIMESTAMP of a text of these forms: `CAST` reads dashes, `strptime` dots. */
-function uncheckedWallTimeSql(expr: string, forms: CellForms): string {
-  const cast = castSql(expr, 'TIMESTAMP');
+/** As `uncheckedSql` for times by a wall clock: `CAST` reads dashes, `strptime` dots. */
+function uncheckedWallTimeSql(expr: string, forms: CellForms): string | undefined {
+  if ((forms & DATETIME_DOT) === 0) return undefined;
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
-  if ((forms & DATETIME_DOT) === 0) return cast;
-  if ((forms & (DATE | DATETIME_DASH)) === 0) return dots;
-  return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
+  const hasDashes = (forms & (DATE | DATETIME_DASH)) !== 0;
+  return hasDashes ? `CASE WHEN contains(${expr}, '-') THEN ${castSql(expr, 'TIMESTAMP')} ELSE ${dots} END` : dots;
 }
 
 /** SQL of the canonical text of a TIMESTAMP: `2026-01-02 03:04:00.000`, six digits if there are micros, or a date. */
@@ -84,7 +83,6 @@ const datetimeSchema = (airbyteType: 'timestamp_with_timezone' | 'timestamp_with
 /** Times by a wall clock: `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`. */
 export const WALL_TIME_CODEC: ScalarCodec = {
   forms: WALL_FORMS,
-  castForms: WALL_FORMS & ~DATETIME_DOT,
   duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   valueSql: checkedWallTimeSql,
@@ -102,7 +100,6 @@ export const WALL_TIME_CODEC: ScalarCodec = {
  */
 export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,
-  castForms: DATETIME_OFFSET,
   duckdbType: 'TIMESTAMPTZ',
   jsonSchema: datetimeSchema('timestamp_with_timezone'),
   valueSql(expr) {
@@ -113,10 +110,10 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
     );
   },
   uncheckedSql(expr, forms) {
-    const cast = castSql(expr, 'TIMESTAMPTZ');
-    const instant = toInstantSql(uncheckedWallTimeSql(expr, forms), zone);
-    if ((forms & WALL_FORMS) === 0) return cast;
+    if ((forms & WALL_FORMS) === 0) return undefined;
+    const instant = toInstantSql(uncheckedWallTimeSql(expr, forms) ?? castSql(expr, 'TIMESTAMP'), zone);
     if ((forms & DATETIME_OFFSET) === 0) return instant;
+    const cast = castSql(expr, 'TIMESTAMPTZ');
     return `CASE WHEN regexp_matches(${expr}, '${OFFSET_PATTERN}$') THEN ${cast} ELSE ${instant} END`;
   },
   textSql: (expr) => wallTextSql(toWallTimeSql(expr, zone)),

@@ -142,7 +142,6 @@ const listCodec = (
   textSql = jsonTextSql,
 ): ColumnCodec => ({
   forms: LIST_EMPTY | forms,
-  castForms: 0,
   duckdbType: `${item.duckdbType}[]`,
   jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
   valueSql: (expr) => valueSql(expr, item),

@@ -1,8 +1,7 @@
 import { DOT, HYPHEN, NINE, PLUS, UPPER_E, ZERO } from '../../base/ascii.ts';
 import { castSql, matchesSql, varcharSql } from '../../base/sql.ts';
-import type { ScalarCodec } from './codec.ts';
+import { copyBytes, type ScalarCodec } from './codec.ts';
 import { type CellForms, DOUBLE, LONG, LONG_WIDE } from './forms.ts';
-import { copyBytes } from './string.ts';
 
 /** A number of at most so many digits comes back from a double as it was. */
 const EXACT_DIGITS = 15;

@@ -1,16 +1,10 @@
 import { BACKSLASH, QUOTE } from '../../base/ascii.ts';
-import type { ScalarCodec } from './codec.ts';
+import { copyBytes, type ScalarCodec } from './codec.ts';
 
 /** What a JSON string has in place of a quote, a backslash or a control character. */
 const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, c) =>
   Buffer.from(JSON.stringify(String.fromCharCode(c)).slice(1, -1)),
 );
-
-export function copyBytes(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
-  let to = at;
-  for (let i = start; i < end; i++) out[to++] = bytes[i];
-  return to;
-}
 
 /** Writes valid UTF-8 as a JSON string with its quotes. */
 export function writeString(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {

@@ -1,13 +1,12 @@
-import { literal, pathLiteral } from '../../base/sql.ts';
+import { castSql, literal, pathLiteral } from '../../base/sql.ts';
 import {
   type ColumnType,
-  canCast,
   canWiden,
   codecOf,
   fits,
   fitsSql,
   narrowestType,
-  uncheckedValueSql,
+  uncheckedSqlOf,
   widenSql,
 } from '../../cells/types/column-types.ts';
 import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
@@ -68,10 +67,11 @@ export function cellSqlOf(
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const hasNullTexts = (formsOfValues & NULL_TEXT) !== 0 && cellType !== 'string';
-  if (!needsText && !hasNullTexts && canCast(codec, forms)) {
+  const uncheckedSql = uncheckedSqlOf(codec, expr, forms);
+  if (!needsText && !hasNullTexts && uncheckedSql === undefined) {
     return { column, expr, readerType: codec.duckdbType, valueSql: widen(expr) };
   }
-  const valueSql = widen(uncheckedValueSql(codec, expr, forms));
+  const valueSql = widen(uncheckedSql ?? castSql(expr, codec.duckdbType));
   return {
     ...asText,
     valueSql: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${valueSql} END` : valueSql,
