@@ -3,8 +3,8 @@ import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened } from './column-plan.ts';
-import { newTableState, type TableState } from './place-state.ts';
-import { countStoredRows, receiptsOf, type StoredReceipt } from './receipts.ts';
+import type { TableState } from './place-state.ts';
+import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 
 /** What a table holds once the rows of a batch are stored. */
 export interface StoredBatch {
@@ -81,9 +81,9 @@ export function tableAfterBatch(
   { rowsByDay, widenedDays }: Omit<StoredBatch, 'rescuedCells'>,
   changedAt: string,
 ): TableState {
-  const { timezone } = tableBefore;
-  // A snapshot replaces rows, receipts and cursor; its columns go on.
-  const { receipts: receiptsBefore, exportState } = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
+  const { timezone, exportState } = tableBefore;
+  // A snapshot replaces rows and receipts. All else goes on: a killed run may leave the rows of before.
+  const receiptsBefore: Receipts = table.isSnapshot ? new Map() : tableBefore.receipts;
   const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
   const keptReceipts = [...receiptsBefore.values()].map((receipt): StoredReceipt => {
     const rows_stored = rowsByDay.get(receipt.day) ?? receipt.rows_stored;

@@ -6,7 +6,6 @@ import { VERSION } from '../../base/version.ts';
 import { type DuckDbType, scalarOf } from '../../cells/types/duckdb-types.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
-import { type TableState, tableToJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TableName } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
@@ -25,13 +24,8 @@ const ZSTD_LEVEL = 1;
 /** Different values at which a large file gives up a dictionary, which takes time: ids never repeat. */
 const MAX_DICTIONARY_VALUES = 4_096;
 
-/** The keys of a file's metadata. */
-export const METADATA_KEYS = {
-  /** The receipt of the file, as JSON. */
-  receipt: 'dfinery.receipt',
-  /** Of profiles: the state of their table, as JSON. */
-  table: 'dfinery.table',
-};
+/** The keys of a file's metadata: the receipt of its day or snapshot as JSON, and the name of its table. */
+export const METADATA_KEYS = { receipt: 'dfinery.receipt', table: 'dfinery.table' };
 
 /** `read_parquet` of files; a column that some of them lack is NULL there. */
 export const readParquetSql = (paths: readonly string[], options = 'hive_partitioning = false'): string =>
@@ -72,23 +66,19 @@ export async function byteRangesOfColumns(engine: Engine, path: string, columns:
   return rows.map((row) => ({ from: Number(row.from), until: Number(row.until) }));
 }
 
-/**
- * Writes a query into a new local file, which the next commit may store. The receipt has the number of its rows.
- * `profilesState`: of profiles, the state of their table then.
- */
+/** Writes a query into a new local file, which the next commit may store. The receipt has the number of its rows. */
 export async function writeTableFile(
   { format, engine, runFolder }: OpenPlace,
   table: TableName,
   query: string,
   receipt: StoredReceipt,
-  profilesState?: TableState,
 ): Promise<NewFile> {
   const { day } = receipt;
   const localPath = join(runFolder.path, randomUUID());
   const metadata = {
     'dfinery.version': VERSION,
     [METADATA_KEYS.receipt]: JSON.stringify(receipt),
-    ...(profilesState !== undefined && { [METADATA_KEYS.table]: JSON.stringify(tableToJson(profilesState)) }),
+    [METADATA_KEYS.table]: table,
   };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
   const options = [

@@ -1,6 +1,6 @@
 import { identifier } from '../../base/sql.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS } from '../../table/tables.ts';
 import { fileColumns, hasCurrentColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { writeTableFile } from './parquet-file.ts';
@@ -26,8 +26,7 @@ export async function rewriteFile(
   // The condition may be about a column that the file lacks.
   const relation = await relationSqlOf(place, file.table, tableState, [file]);
   const query = `SELECT ${columns.map(identifier).join(', ')} FROM ${relation} WHERE NOT ${leavingSql}`;
-  const profilesState = file.table === USER_PROFILES.name ? tableState : undefined;
-  const newFile = await writeTableFile(place, file.table, query, receipt, profilesState);
+  const newFile = await writeTableFile(place, file.table, query, receipt);
   if (newFile.rows === receipt.rows_stored) return newFile;
   throw new RangeError(`${file.path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
 }

@@ -66,21 +66,18 @@ async function changesOfDay(context: BatchContext, download: CheckedDay): Promis
 
 /** Writes the file of one day; undefined if it has no row. */
 async function writeDay(context: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
-  const { place, plan, changedAt } = context;
+  const { place, plan } = context;
   const { layout } = place.format;
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
-  // A kill may leave a file of profiles without their table in the state: the file tells it, so it is computed before.
-  const rowsToStore = { rowsByDay: new Map([[receipt.day, receipt.rows_stored]]), widenedDays: new Set<Day>() };
-  const profilesState = table.isSnapshot ? tableAfterBatch(plan, rowsToStore, changedAt) : undefined;
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
   await storeTypedRows(place.engine, { ...plan, zone }, [download], async (rowsQuery) => {
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rowsQuery.filledColumns.has(name);
     const query = selectRowsSql(rowsQuery, columns.filter(isInFile), programColumns, zone);
-    file = await writeTableFile(place, table.name, query, receipt, profilesState);
+    file = await writeTableFile(place, table.name, query, receipt);
     return file.rows;
   });
   return file;

@@ -23,6 +23,7 @@ import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { literal } from '../../../src/base/sql.ts';
 import { Engine } from '../../../src/engine/session/engine.ts';
+import { USER_PROFILES } from '../../../src/table/tables.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
@@ -39,6 +40,7 @@ describe('a Parquet folder', () => {
   afterEach(() => place.close());
 
   const fileOf = (day: string) => join(place.place, `events/event_date=${day}/data.parquet`);
+  const profilesFile = () => join(place.place, 'user_profiles/data.parquet');
   const stateFile = () => join(place.place, '_dfinery.json');
   const lockFile = () => join(place.place, '_dfinery/lock');
   const state = () => JSON.parse(readFileSync(stateFile(), 'utf8'));
@@ -290,7 +292,7 @@ describe('a Parquet folder', () => {
     });
 
     it.each(['cut off', 'an older copy'])('names profiles that are %s until a snapshot replaces them', async (how) => {
-      const path = join(place.place, 'user_profiles/data.parquet');
+      const path = profilesFile();
       const profilesOf = (...people: string[]) => place.snapshot(['df_unified_id', ...people, ''].join('\n'));
       const named = expect.stringContaining('user_profiles is damaged');
       await place.loadProfiles(profilesOf('old', 'person'));
@@ -313,6 +315,20 @@ describe('a Parquet folder', () => {
       expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'next' }]);
       expect((await place.verify()).differences).toEqual([]);
       expect((await place.purge(['nobody'])).unreached).toEqual([]);
+    });
+
+    it('takes no copy of profiles that is put back after they were removed and a sync ran', async () => {
+      await place.loadProfiles(place.snapshot('df_unified_id\nold\n'));
+      renameSync(profilesFile(), copyOf(D2));
+      await place.load([[place.of(D3, [{ id: 'c' }])]]);
+      expect([(await place.state())?.user_profiles, (await place.verify()).differences]).toEqual([undefined, []]);
+      cpSync(copyOf(D2), profilesFile());
+      const named = expect.stringContaining('user_profiles is damaged, or older');
+      expect((await place.state())?.user_profiles).toBeUndefined();
+      expect((await place.purge(['nobody'])).unreached).toEqual([named]);
+      await place.loadProfiles(place.snapshot('df_unified_id\nnew\n'));
+      expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'new' }]);
+      expect((await place.verify()).differences).toEqual([]);
     });
 
     it('is verified by hash, whatever the time of a file, beside the lock of a killed run', async () => {
@@ -462,6 +478,28 @@ describe('a Parquet folder', () => {
     expect((await place.state())?.events.exportState?.from_date).toBe(D2);
     const found = await (await place.people()).find({ ids: ['m1'], byColumn: 'member', hashKey: newKey });
     expect(found.warnings).toEqual([expect.stringContaining('under another key')]);
+  });
+
+  it.each([
+    ['its file', stateFile],
+    ['the state', profilesFile],
+  ])('finds people in profiles once a snapshot with hashes was killed before %s', async (_, path) => {
+    const key = new HashKey(new Secret('k'.repeat(32)));
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const plain = place.facts(D1);
+    const hashing = place.facts(D1, { columns: ['df_external_id'], key_check: key.keyCheck });
+    const commit = async (externalId: string, { fingerprints, ...more } = plain) => {
+      const snapshot = place.snapshot(`df_unified_id,df_external_id\nu1,${externalId}\n`, {
+        filters: fingerprints.filters,
+      });
+      const sink = await place.open({ loadsProfiles: true });
+      await sink.commit([snapshot], { fingerprints, ...more }, USER_PROFILES).finally(() => sink.close());
+    };
+    await commit('m1');
+    await stoppedAfter('rename', path(), () => commit(key.hashOf('m1'), hashing));
+    const people = await place.people();
+    expect(await people.find({ ids: ['m1'], searchesProfiles: true, hashKey: key })).toMatchObject({ personCount: 1 });
+    expect((await place.verify()).differences).toEqual([]);
   });
 
   it('knows which columns the files hash that a killed first run left', async () => {

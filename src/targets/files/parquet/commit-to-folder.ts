@@ -4,17 +4,17 @@ import { hasCode } from '../../../base/errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
-import { EVENTS } from '../../../table/tables.ts';
+import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FileChange, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import {
   type FolderPlace,
   type FolderVersion,
   filePath,
-  PROFILES_FILE,
   STATE_FILE,
   sizeAndTime,
   stateTextOf,
+  storedProfilesOf,
 } from './folder-state.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
@@ -60,7 +60,7 @@ export async function commitToFolder(
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
-  await storeState({ ...before, state: interimState(before.state, change) });
+  await storeState({ ...before, state: interimState(before, change) });
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await applyChange(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
@@ -83,24 +83,23 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
 }
 
 /**
- * The state between the first step of a commit and the last. The first row counts that is true.
+ * The state between the first step of a commit and the last: as after it, but for what a kill would make untrue.
  *
- *   receipt of a day with a new file     as before: the file brings the new one, which `readFolder` adopts
- *   receipt of any other day             as after: a day that loses its file would else count as pruned by a user
- *   filters and hashed columns           as after: people are found by what new files hash
- *   the rest of the cursor               as before, at first at its start: the next run loads the days without files
- *   table of profiles with a new file    as before: as a receipt, its file brings it
- *   all else                             as after: columns are there before a file has them
+ *   receipt of a new file            as before: `compareFile` adopts the new one with the file
+ *   receipt of a day without a file  as after: the day would else count as removed by a user
+ *   cursor of events                 as before, at first at its start: the next run loads the days without files. But
+ *                                    people are found by what new files hash, so filters and hashed columns are as after
  */
-function interimState(before: PlaceState, { state: after, fileChanges }: PlaceChange): PlaceState {
-  const newPaths = new Set(fileChanges.flatMap(({ newFile }) => newFile?.path ?? []));
-  const otherReceipts = [...after.events.receipts.values()].filter(
-    ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),
-  );
+function interimState(versionBefore: FolderVersion, { state: after, fileChanges }: PlaceChange): PlaceState {
+  const { state: before } = versionBefore;
+  const newFiles = fileChanges.flatMap(({ newFile }) => newFile ?? []);
+  const newDays = new Set(newFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day));
+  const otherReceipts = [...after.events.receipts.values()].filter(({ day }) => !newDays.has(day));
   const { exportState } = after.events;
-  const { filters, hashed } = exportState ?? {};
   const startState = exportState && { ...exportState, from_date: exportState.start_date ?? exportState.from_date };
   const cursor = before.events.exportState ?? startState;
+  const { filters, hashed } = exportState ?? {};
+  const hasNewProfiles = newFiles.some(({ table }) => table === USER_PROFILES.name);
   return {
     ...after,
     events: {
@@ -108,6 +107,9 @@ function interimState(before: PlaceState, { state: after, fileChanges }: PlaceCh
       receipts: receiptsOf([...before.events.receipts.values(), ...otherReceipts]),
       exportState: cursor && { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) },
     },
-    user_profiles: newPaths.has(PROFILES_FILE) ? before.user_profiles : after.user_profiles,
+    user_profiles: after.user_profiles && {
+      ...after.user_profiles,
+      ...(hasNewProfiles && { receipts: storedProfilesOf(versionBefore)?.receipts ?? new Map() }),
+    },
   };
 }
