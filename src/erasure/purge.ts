@@ -185,7 +185,7 @@ async function purgePlace(places: PlaceOutcome[], i: number, plan: PurgePlan): P
       if (!beginsNewList)
         refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
-      await ledger.writeAll(purgeLines(name, people, plan));
+      await ledger.write(purgeLines(name, people, plan));
       return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.

@@ -37,7 +37,7 @@ export async function showPeople(
     const ledger = await Ledger.open(ledgerSettings, { clock: runtime.clock, isPlan: false });
     const names = places.map(({ name }) => name);
     await ledger.begin({ ids: 0, places: names, requests: false });
-    await ledger.writeAll(
+    await ledger.write(
       listedIds.map(({ id }) => {
         const rows = peopleInPlaces.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
         return { kind: 'access', id: ledger.keys.idKey.hashOf(id), places: names, ways: listedPeople.usedWays, rows };

@@ -27,10 +27,11 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-/** A line to be written, unless the lines that other runs wrote meanwhile have made it needless. */
-interface PendingLine {
-  readonly line: LedgerLine;
+/** Lines to be written together, unless the lines that other runs wrote meanwhile have made them needless. */
+interface PendingLines {
+  readonly lines: readonly LedgerLine[];
   readonly isWanted: () => boolean;
+  isWritten: boolean;
 }
 
 /**
@@ -47,7 +48,7 @@ export class Ledger {
   readonly #clock: Clock;
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
-  readonly #pending: PendingLine[] = [];
+  readonly #pending: PendingLines[] = [];
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
   #writes: Promise<void> = Promise.resolve();
 
@@ -100,28 +101,24 @@ export class Ledger {
   }
 
   /**
-   * Resolves when the line is on disk: only then may a request go out, or a place be changed. Resolves to false, and
-   * writes nothing, if the line is no longer wanted once the lines of other runs are read.
+   * Writes a line, or several that follow each other. Resolves when they are on disk: only then may a request go out, or
+   * a place be changed. Resolves to false, and writes nothing, if they are no longer wanted once the lines of other runs
+   * are read.
    */
-  async write(content: LineContent, isWanted = () => true): Promise<boolean> {
-    let isWritten = true;
-    await this.writeAll([content], () => (isWritten = isWanted()));
-    return isWritten;
-  }
-
-  /** Writes several lines, which follow each other. */
-  async writeAll(contents: readonly LineContent[], isWanted = () => true): Promise<void> {
-    for (const content of contents) this.history.noteConfirmation(content);
+  async write(content: LineContent | readonly LineContent[], isWanted = () => true): Promise<boolean> {
+    const contents = [content].flat();
+    for (const lineContent of contents) this.history.noteConfirmation(lineContent);
     const { ledgerDir: folder } = this.#settings;
-    if (folder === undefined) return;
+    if (folder === undefined) return true;
     const at = new Date(this.#clock.now()).toISOString();
-    for (const content of contents) {
-      const line = { v: 1, run: this.runId, at, key_check: this.keys.lineKey.keyCheck, ...content } as const;
-      this.#pending.push({ line, isWanted });
-    }
+    const { keyCheck: key_check } = this.keys.lineKey;
+    const lines = contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
+    const pending: PendingLines = { lines, isWanted, isWritten: false };
+    this.#pending.push(pending);
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
+    return pending.isWritten;
   }
 
   async #writePending(folder: string): Promise<void> {
@@ -131,12 +128,13 @@ export class Ledger {
     await withDiskErrors(diskContextOf(folder), appending);
   }
 
-  async #append(folder: string, pending: readonly PendingLine[], checkHeld: () => void): Promise<void> {
+  async #append(folder: string, pending: readonly PendingLines[], checkHeld: () => void): Promise<void> {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
-      const lines = pending.filter(({ isWanted }) => isWanted()).map(({ line }) => line);
+      const wanted = pending.filter(({ isWanted }) => isWanted());
+      const lines = wanted.flatMap((pendingLines) => pendingLines.lines);
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();
@@ -144,6 +142,7 @@ export class Ledger {
       await file.writeFile(text);
       await file.datasync();
       this.#end = end;
+      for (const pendingLines of wanted) pendingLines.isWritten = true;
     } finally {
       await file.close();
     }

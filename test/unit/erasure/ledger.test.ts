@@ -211,7 +211,7 @@ describe('a proof', () => {
     clock.pass(1_000);
     const ledger = await open();
     await ledger.begin({ ids: 2, places: ['duckdb /x'], requests: true });
-    await ledger.writeAll([purgeOf(ledger, 'a', 0), purgeOf(ledger, 'b', 0)]);
+    await ledger.write([purgeOf(ledger, 'a', 0), purgeOf(ledger, 'b', 0)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
     const proof = await prove(['a', 'b']);
     expect(proof.ids).toMatchObject([{ state: 'open' }, { state: 'confirmed' }]);
@@ -228,7 +228,7 @@ describe('a proof', () => {
     const ledger = await open({ requestedBy: 'officer', reason: 'ticket 7' });
     await ledger.begin({ ids: 1, places: [], requests: true });
     // The run lost a race for a bucket after its first count, and counted anew.
-    await ledger.writeAll([purgeOf(ledger, 'a', 4), purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
+    await ledger.write([purgeOf(ledger, 'a', 4), purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
     // The end of a purge ends none of another place.
     await ledger.write({ kind: 'purge', id: ledger.keys.idKey.hashOf('a'), place: 'delta /y', rows: 2 });
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
@@ -264,7 +264,7 @@ describe('a proof', () => {
 
   it('names an ID as open that was asked without a clear answer, or never asked', async () => {
     const ledger = await request({ c: 'done' });
-    await ledger.writeAll([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
+    await ledger.write([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 2 });
     await ledger.write({ kind: 'before', id: ledger.keys.idKey.hashOf('b') });
     const proof = await prove(['a', 'b', 'c']);
