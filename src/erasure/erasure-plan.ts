@@ -9,12 +9,11 @@ import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, type ListedId, refusedParagraph } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
-import { isToRequest, type RequestLimits, type RequestSettings } from './requests.ts';
+import { isToRequest, type RequestSettings } from './requests.ts';
 
 /** Whom to erase, where and how. */
 export interface ErasureOptions {
   readonly settings: LedgerSettings &
-    RequestLimits &
     Pick<DestinationConfig, 'maxDeletionsPerSync' | 'onRejected' | 'requestedAtField'>;
   readonly runtime: Omit<Runtime, 'env'>;
   readonly list: IdList;

@@ -32,7 +32,7 @@ export interface ErasureResult {
  * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
 export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
-  const { settings, runtime, list, consent, requestSettings, onPlanned, onDecided } = options;
+  const { runtime, list, consent, requestSettings, onPlanned, onDecided } = options;
   const beganAt = runtime.clock.now();
 
   // 1. Plan: everything that the execution will do, short of changing anything.
@@ -65,7 +65,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   let requestResult: RequestResult | undefined;
   if (isPurged && requestSettings !== undefined) {
     for (const { id } of idsDoneBefore) onDecided?.(id, 'done', ledger.history.hasConfirmed);
-    const requestOptions = { ...runtime, ledger, limits: settings, settings: requestSettings, onDecided };
+    const requestOptions = { ...runtime, ledger, settings: requestSettings, onDecided };
     requestResult = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();

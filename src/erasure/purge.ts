@@ -35,22 +35,21 @@ export interface PurgeSettings extends SearchSettings {
 // | one place            | `PlannedPlace` | `PlaceOutcome` |
 // | what its target says | `PurgePreview` | `Removal`      |
 
-/** Who is to leave which places. */
-export interface PurgePlan {
-  readonly settings: PurgeSettings;
-  readonly scope: PurgeScope;
-  readonly listedPeople: ListedPeople;
-  readonly places: readonly PlannedPlace[];
-  /** What an officer should know before a consent. */
-  readonly warnings: readonly string[];
-}
-
 /** The erasure that a purge is part of. */
 interface PurgeScope {
   readonly ledger: Ledger;
   readonly listedIds: readonly ListedId[];
   /** Undefined: no request is sent. */
   readonly requestSettings: RequestSettings | undefined;
+}
+
+/** Who is to leave which places. */
+export interface PurgePlan extends PurgeScope {
+  readonly settings: PurgeSettings;
+  readonly listedPeople: ListedPeople;
+  readonly places: readonly PlannedPlace[];
+  /** What an officer should know before a consent. */
+  readonly warnings: readonly string[];
 }
 
 /** A place, and who is to leave it. */
@@ -122,7 +121,7 @@ export async function planPurge(settings: PurgeSettings, scope: PurgeScope): Pro
       ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
       : [],
   ].flat();
-  return { settings, scope, listedPeople, places, warnings };
+  return { ...scope, settings, listedPeople, places, warnings };
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
@@ -169,9 +168,8 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
 
 /** Removes the people from `places[i]`, and puts there what became of it. */
 async function purgePlace(places: PlaceOutcome[], i: number, plan: PurgePlan): Promise<void> {
-  const { settings, scope, listedPeople } = plan;
+  const { settings, ledger, listedPeople } = plan;
   const { runtime, suppressionList, beginsNewList } = settings;
-  const { ledger } = scope;
   const { target, name, foreignNames } = places[i];
   try {
     // 1. Lock: the target keeps other writers out, and looks the people up anew.
@@ -212,9 +210,9 @@ function purgeFailure(name: string, thrown: unknown, { logger }: PurgeSettings['
 
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */
 export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace[] = plan.places): string | undefined {
-  const { settings, scope, listedPeople } = plan;
+  const { settings, listedIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
-  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * scope.listedIds.length);
+  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
   const unifiedIds = [
     ...[...listedPeople.query.unifiedIdsById.values()].flat(),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId.keys()]),
@@ -263,8 +261,8 @@ const namesText = (names: readonly string[]): string =>
   `${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines(place: string, people: PeopleInPlace, { settings, scope }: PurgePlan): LineContent[] {
-  const { listedIds, ledger, requestSettings } = scope;
+function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
+  const { settings, ledger, listedIds, requestSettings } = plan;
   const linesOfIds = listedIds.map((listedId) => {
     const rows = people.rowCountById.get(listedId.id) ?? 0;
     const again = isToRequestAgain(listedId, ledger, requestSettings) || undefined;

@@ -33,11 +33,9 @@ const newCounts = () => ({
   undecided_codes: {} as Record<string, number>,
 });
 
-type Deleter = Pick<DeletionClient, 'deleteProfile'>;
-
 /** How an erasure asks the service. */
-export interface RequestSettings {
-  readonly deleter: Deleter;
+export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'> {
+  readonly deleter: Pick<DeletionClient, 'deleteProfile'>;
   /** True to request also those whom the ledger knows as deleted. */
   readonly again: boolean;
 }
@@ -56,14 +54,11 @@ export const isToRequest = (
 export const isToRequestAgain = (listedId: ListedId, ledger: Ledger, settings: RequestSettings | undefined): boolean =>
   ledger.history.of(listedId.id).decision === 'done' && isToRequest(listedId, ledger, settings);
 
-export type RequestLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;
-
 /** The ledger has every answer by then. `hasConfirmed`: the service has confirmed a deletion, of whichever id. */
 export type OnDecided = (id: string, decision: Decision, hasConfirmed: boolean) => void;
 
 interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
-  readonly limits: RequestLimits;
   readonly settings: RequestSettings;
   /** Called once for each id that the service decided. */
   readonly onDecided: OnDecided | undefined;
@@ -105,21 +100,21 @@ class Sender {
 
   constructor(options: RequestOptions) {
     this.#options = options;
-    this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
+    this.#limiter = new RateLimiter(options.clock, options.settings.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
     setMaxListeners(0, this.#signal, this.#graceOver.signal);
   }
 
   async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
-    const { signal, clock, limits } = this.#options;
+    const { signal, clock, settings } = this.#options;
     // This iterator is not closed by a loop that is left: the next loop goes on with it.
     const queue = listedIds.values();
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#graceOver.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
       await this.#work(queue, () => this.#counts.done + this.#counts.rejected > 0);
-      const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work(queue));
+      const workers = Array.from({ length: settings.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
     } finally {

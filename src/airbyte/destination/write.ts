@@ -38,7 +38,7 @@ export const write: Verb = async (context) => {
       runtime: context,
       list: idList,
       consent: config.dryRun ? 'none' : 'configured',
-      requestSettings: { deleter, again: false },
+      requestSettings: { ...config, deleter, again: false },
       purgeSettings: undefined,
       isOnPlatform: true,
       onPlanned: (planReport) => logStart(planReport, config, logger),

@@ -121,7 +121,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? 'none' : { confirm };
-    const requestSettings = deleter && { deleter, again };
+    const requestSettings = deleter && { ...config, deleter, again };
     const options = { settings, runtime: context, list, consent, requestSettings, purgeSettings } as const;
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';

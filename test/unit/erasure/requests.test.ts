@@ -3,7 +3,7 @@ import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { IdList } from '../../../src/erasure/list/id-list.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
-import { type RequestLimits, sendRequests } from '../../../src/erasure/requests.ts';
+import { type RequestSettings, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import { newFolder } from '../../support/new-folder.ts';
@@ -21,7 +21,7 @@ const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
 type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
 
 interface Sending {
-  readonly limits?: Partial<RequestLimits>;
+  readonly settings?: Partial<RequestSettings>;
   readonly ledger?: Ledger;
 }
 
@@ -32,7 +32,6 @@ function listOf(ids: readonly string[]): IdList {
 }
 
 async function send(ids: readonly string[], answer: Answering, more: Sending = {}) {
-  const { limits = {} } = more;
   const clock = new LeapingClock();
   const { events, logger } = recorder();
   const seen: string[] = [];
@@ -47,12 +46,11 @@ async function send(ids: readonly string[], answer: Answering, more: Sending = {
   const decisions = new Map<string, string>();
   const requested = await sendRequests(listOf(ids).listedIds(), {
     ledger,
-    settings: { deleter, again: false },
+    settings: { deleter, again: false, requestsPerMinute: 60_000, maxConcurrentRequests: 4, ...more.settings },
     clock,
     random: () => 1,
     logger,
     signal: new AbortController().signal,
-    limits: { requestsPerMinute: 60_000, maxConcurrentRequests: 4, ...limits },
     onDecided: (id, decision) => void decisions.set(id, decision),
   });
   return { ...requested, seen, decisions: Object.fromEntries(decisions), slept: clock.slept, events };
@@ -86,7 +84,7 @@ describe('the requests of a run', () => {
     const silent = (letter: string) => Array.from({ length: 9 }, (_, i) => `${letter}${i}`);
     const ids = ['first', ...silent('a'), 'second', ...silent('b'), 'third'];
     const answer: Answering = (id) => answerOf(id.length > 2 ? 'done' : 'retry');
-    const { counts, decisions } = await send(ids, answer, { limits: { maxConcurrentRequests: 1 } });
+    const { counts, decisions } = await send(ids, answer, { settings: { maxConcurrentRequests: 1 } });
     expect([counts.done, decisions.third]).toEqual([3, 'done']);
   });
 
