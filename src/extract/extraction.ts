@@ -5,7 +5,8 @@
 //   calendar.ts, plausibility.ts           which days are over and still exported; which have too few rows
 //   download/, spool.ts                    exports days until the answer to each is final; their files on disk
 //   observed-service.ts, extraction.ts     the service, with what its answers have shown; delivers days in batches
-//   run-results.ts, export-state.ts        what the days come to; the cursor after them
+//   run-results.ts, run-failures.ts        what the days come to; why the run fails, although some are loaded
+//   export-state.ts                        the cursor after them
 //   profile-snapshot.ts, day-from-file.ts  user profiles; a day that comes from a file
 //   discover-columns.ts                    the types of columns
 
@@ -19,6 +20,8 @@ import { logNotes, type RunPlan } from './which-days.ts';
 /** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
+/** Any first day reaches these, also one without rows. */
+const ONE_DAY_LIMITS: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
 
 /** A plan that is executed. */
 export class Extraction {
@@ -70,7 +73,7 @@ export class Extraction {
 
   /** As `batches`, one day at a time. */
   async *checkedDays(): AsyncIterable<CheckedDay> {
-    for await (const { checkedDays } of this.batches({ ...BATCH_LIMITS, rows: 0 })) yield* checkedDays;
+    for await (const { checkedDays } of this.batches(ONE_DAY_LIMITS)) yield* checkedDays;
   }
 }
 

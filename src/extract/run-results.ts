@@ -1,5 +1,5 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
-import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
+import type { UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
@@ -7,21 +7,19 @@ import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
+import { RunFailures } from './run-failures.ts';
 import type { RunPlan } from './which-days.ts';
 
-/** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
-const MAX_FAILED = 3;
-
 /**
- * The results of the days of one plan, and what follows: warnings, a failure, the next state of a place or stream.
+ * The results of the days of one plan, and what follows: warnings, failures, the next state of a place or stream.
  *
  *   a day that was not loaded     what follows
  *   gone, and wanted or named     a gap: fails the run, or is recorded (`on_gap`)
  *   gone, and wanted by nobody    a warning
- *   failed, and over              fails the run, at once if it is the third
+ *   failed, and over              fails the run; at once, if it is the third that the service failed for
+ *   failed, and open              a warning; fails a run that loaded no day
  *   unproven                      a day without rows, if the service has exported another day by then; else it fails
- *                                 the run, unless one of those above does
- *   failed, and open              a warning; fails a run that loaded no day, unless one of those above does
+ *                                 the run
  */
 export class RunResults {
   /** Receipts before the run, and of the days that it loaded. */
@@ -30,13 +28,10 @@ export class RunResults {
   readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
   readonly #loadedReceipts: Receipt[] = [];
-  readonly #unprovenDays: UnprovenDay[] = [];
   /** Days that are gone, in order, and the number of those of which a warning has told. */
   readonly #goneDays: Day[] = [];
   #toldGoneDays = 0;
-  /** Of the days that are over and failed; of the first that is not over. */
-  readonly #dayErrors: UserError[] = [];
-  #openDayError: UserError | undefined;
+  readonly #failures = new RunFailures();
 
   constructor(plan: RunPlan, deps: ExtractDeps) {
     this.#plan = plan;
@@ -53,6 +48,7 @@ export class RunResults {
         return this.#addUnproven(dayResult);
       case 'gone':
         this.#goneDays.push(dayResult.day);
+        if (this.#failsAtGap && this.#isGap(dayResult.day)) this.#failures.setGaps(this.gaps, this.#plan.mode);
         return undefined;
       case 'failed':
         return this.#addFailed(dayResult);
@@ -93,7 +89,7 @@ export class RunResults {
   #addUnproven(unprovenDay: UnprovenDay): CheckedDay | undefined {
     const { service, logger } = this.#deps;
     if (!service.hasExportedDay) {
-      this.#unprovenDays.push(unprovenDay);
+      this.#failures.addUnproven(unprovenDay);
       return undefined;
     }
     const { day, checkedDay, noDownload } = unprovenDay;
@@ -122,18 +118,13 @@ export class RunResults {
     }
   }
 
-  #addFailed({ day, error, isOver }: FailedDay): undefined {
+  #addFailed(failedDay: FailedDay): undefined {
     const { logger, service } = this.#deps;
-    if (!isOver) {
-      const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
-      logger.warn('day.open', message, { day });
-      this.#openDayError ??= error;
-      return;
-    }
-    this.#dayErrors.push(error);
-    // A body that can never be read says nothing of other days, once the service has exported one.
-    const serviceFailures = this.#dayErrors.filter(({ kind }) => kind === 'transient' || !service.hasExportedDay);
-    if (serviceFailures.length >= MAX_FAILED) throw this.failure;
+    const { day, error, isOver } = failedDay;
+    this.#failures.addFailed(failedDay);
+    const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
+    if (!isOver) logger.warn('day.open', message, { day });
+    else if (this.#failures.isServiceDown(service.hasExportedDay)) throw this.failure;
   }
 
   commitInfo(): CommitInfo {
@@ -159,16 +150,9 @@ export class RunResults {
     return mode === 'named' || settings.onGap === 'fail';
   }
 
-  /** Why the run fails, whatever the days to come bring: lost days, then the days that are over and were not loaded. */
-  get #failures(): readonly UserError[] {
-    const { gaps } = this;
-    const gapErrors = this.#failsAtGap && gaps.length > 0 ? [gapError(gaps, this.#plan.mode)] : [];
-    return [...gapErrors, ...this.#dayErrors];
-  }
-
-  /** The most severe of these failures, and the first of those. */
+  /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    return this.#failures.toSorted((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
+    return this.#failures.certain;
   }
 
   /** Warns of what is left once all days are known. Throws the worst failure. */
@@ -182,7 +166,7 @@ export class RunResults {
       logger.warn('columns.unseen', message, { columns });
     }
     this.#warnOfGoneDays(' with the next day that is loaded');
-    const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openDayError);
+    const error = this.#failures.final(hasLoaded);
     if (error !== undefined) throw error;
   }
 
@@ -191,9 +175,7 @@ export class RunResults {
     const { logger } = this.#deps;
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
-    for (const failure of this.#failures) {
-      if (failure.message !== messageOf(reported)) logger.error('day.failed', failure.message, { ...failure.where });
-    }
+    this.#failures.logOthers(reported, logger);
   }
 
   /** Days that the caller named, and that were not over when they were loaded. */
@@ -201,27 +183,4 @@ export class RunResults {
     if (this.#plan.mode !== 'named') return [];
     return this.#loadedReceipts.filter(({ is_over }) => !is_over).map(({ day }) => day);
   }
-}
-
-function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefined {
-  if (unprovenDays.length === 0) return undefined;
-  const days = formatDays(unprovenDays.map(({ day }) => day));
-  return transientError(
-    `${days}: ${unprovenDays[0].noDownload.clause} before the service exported any day as CSV. ` +
-      'So it is not known whether there are no events: nothing was stored of them, run again later.',
-  );
-}
-
-/** The failure for lost days (exit 4). */
-function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError {
-  const statement = `${plainCount(days.length, 'day')} can no longer be exported`;
-  const { lost: exitCode } = EXIT;
-  if (mode === 'named')
-    return configError(`${statement}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });
-  const lossSentence = `${statement} and would be lost: ${formatDays(days)}.`;
-  const message =
-    `${lossSentence} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
-    'Or set on_gap to warn to record the gap and go on.';
-  const platformMessage = `${lossSentence} Set on_gap to warn to record the gap and go on.`;
-  return configError(message, { exitCode, platformMessage });
 }
