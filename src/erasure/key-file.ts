@@ -39,7 +39,7 @@ export async function ensureKey(source: KeySource): Promise<Secret> {
   const existing = existingKey(source);
   if (existing !== undefined) return existing;
   const { keyPath } = source;
-  await createFile(keyPath, `${randomKey().reveal()}\n`, { mayRename: true });
+  await createFile(keyPath, { text: `${randomKey().reveal()}\n` }, { mayRename: true });
   const key = storedKey(keyPath);
   if (key === undefined) throw configError(`The key ${keyPath} was taken away while it was made.`);
   return key;

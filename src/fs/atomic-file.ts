@@ -34,61 +34,58 @@ export async function removeTemporaries(path: string, before = Number.POSITIVE_I
   }
 }
 
-/** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
-export const replaceFile = (path: string, text: string, { mode = PRIVATE_FILE_MODE } = {}): Promise<void> =>
-  withTemporary(path, text, mode, (temporaryPath) => replaceFileFrom(path, temporaryPath));
+/**
+ * What a file gets: a text, with a mode for this user alone by default, or a finished file beside it. That is renamed, so
+ * that it is gone afterwards.
+ */
+export type FileContent = { readonly text: string; readonly mode?: number } | { readonly finishedPath: string };
 
-/** Creates a synced file with this text as `createFileFrom` does; false if a file of that name exists. */
-export const createFile = (
-  path: string,
-  text: string,
-  { mode = PRIVATE_FILE_MODE, mayRename = false } = {},
-): Promise<boolean> =>
-  withTemporary(path, text, mode, (temporaryPath) => createFileFrom(path, temporaryPath, { mayRename }));
+/** Replaces a file, synced to disk: the old content or the new one is there, whole. Throws the system's error. */
+export const replaceFile = (path: string, content: FileContent): Promise<void> =>
+  withSyncedFile(path, content, (finishedPath) => rename(finishedPath, path));
 
-/** Settles as `work` does with a new file beside `path` that has this text. */
-async function withTemporary<T>(
+/**
+ * Creates a file, synced to disk; false if the name is taken, and a finished file then stays. `mayRename`: works without
+ * hard links; two processes that look at once then both succeed. Throws the system's error.
+ */
+export const createFile = (path: string, content: FileContent, { mayRename = false } = {}): Promise<boolean> =>
+  withSyncedFile(path, content, async (finishedPath) => {
+    try {
+      await link(finishedPath, path);
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return false;
+      if (!mayRename || !isLinkUnsupported(error)) throw error;
+      if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
+      await rename(finishedPath, path);
+    }
+    await rm(finishedPath, { force: true });
+    return true;
+  });
+
+/** Settles as `work` does with the path of a file that has this content. Its bytes are synced before, its name after. */
+async function withSyncedFile<T>(
   path: string,
-  text: string,
-  mode: number,
-  work: (temporaryPath: string) => Promise<T>,
+  content: FileContent,
+  work: (finishedPath: string) => Promise<T>,
 ): Promise<T> {
   const temporaryPath = temporaryPathOf(path);
+  const finishedPath = 'text' in content ? temporaryPath : content.finishedPath;
   try {
-    await writeFile(temporaryPath, text, { flag: 'wx', mode: PRIVATE_FILE_MODE });
-    giveToFolderOwner(temporaryPath);
-    // The umask must not decide the mode.
-    if (mode !== PRIVATE_FILE_MODE) setMode(temporaryPath, mode);
-    return await work(temporaryPath);
+    if ('text' in content) await writeTemporary(temporaryPath, content.text, content.mode);
+    await syncFile(finishedPath);
+    const result = await work(finishedPath);
+    await syncFolder(dirname(path));
+    return result;
   } finally {
     await rm(temporaryPath, { force: true });
   }
 }
 
-/** Replaces a file by a finished one, which it consumes: it is renamed. Its bytes and name are then synced to disk. */
-export async function replaceFileFrom(path: string, finishedPath: string): Promise<void> {
-  await syncFile(finishedPath);
-  await rename(finishedPath, path);
-  await syncFolder(dirname(path));
-}
-
-/**
- * Creates a file from a finished one, as `replaceFileFrom`; false, and nothing consumed, if the name is taken.
- * `mayRename`: works without hard links; two processes that look at once then both succeed. Throws the system's error.
- */
-export async function createFileFrom(path: string, finishedPath: string, { mayRename = false } = {}): Promise<boolean> {
-  await syncFile(finishedPath);
-  try {
-    await link(finishedPath, path);
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    if (!mayRename || !isLinkUnsupported(error)) throw error;
-    if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
-    await rename(finishedPath, path);
-  }
-  await rm(finishedPath, { force: true });
-  await syncFolder(dirname(path));
-  return true;
+async function writeTemporary(path: string, text: string, mode = PRIVATE_FILE_MODE): Promise<void> {
+  await writeFile(path, text, { flag: 'wx', mode: PRIVATE_FILE_MODE });
+  giveToFolderOwner(path);
+  // The umask must not decide the mode.
+  if (mode !== PRIVATE_FILE_MODE) setMode(path, mode);
 }
 
 async function syncFile(path: string): Promise<void> {

@@ -67,7 +67,7 @@ export async function writeNamedFile(
     const realPath = replaceablePath(path, kind);
     if (realPath === undefined) return await writeFile(path, text);
     const replacedFile = statSync(realPath, { throwIfNoEntry: false });
-    await replaceFile(realPath, text, { mode: (replacedFile?.mode ?? mode) & PERMISSION_BITS });
+    await replaceFile(realPath, { text, mode: (replacedFile?.mode ?? mode) & PERMISSION_BITS });
   } catch (error) {
     throw diskError(error, { subject, path });
   }

@@ -3,7 +3,7 @@ import { access, readdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { configError, undefinedIfAbsent } from '../base/errors.ts';
 import { compareUtf8 } from '../base/text.ts';
-import { createFile, isLinkUnsupported, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
+import { createFile, isLinkUnsupported, replaceFile } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { checkLocalPath } from '../fs/local-path.ts';
@@ -45,7 +45,7 @@ export class DiskStorage implements Storage {
     return this.#withWriteErrors(async () => {
       try {
         const { fullPath, mode } = await this.#prepareFile(path);
-        return await createFile(fullPath, text, { mode });
+        return await createFile(fullPath, { text, mode });
       } catch (error) {
         if (!isLinkUnsupported(error)) throw error;
         throw configError(
@@ -59,7 +59,7 @@ export class DiskStorage implements Storage {
   write(path: string, text: string): Promise<void> {
     return this.#withWriteErrors(async () => {
       const { fullPath, mode } = await this.#prepareFile(path);
-      return replaceFile(fullPath, text, { mode });
+      return replaceFile(fullPath, { text, mode });
     });
   }
 
@@ -68,7 +68,7 @@ export class DiskStorage implements Storage {
       const { fullPath, mode } = await this.#prepareFile(path);
       setMode(localPath, mode);
       giveToFolderOwner(localPath, dirname(fullPath));
-      await replaceFileFrom(fullPath, localPath);
+      await replaceFile(fullPath, { finishedPath: localPath });
     });
   }
 

@@ -5,7 +5,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/clock.ts';
 import { transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
-import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { createFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { giveToFolderOwner, PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
 
 // A database file: whether this process has it open, what lies beside it, and how a new one is made.
@@ -74,7 +74,7 @@ export async function makeDatabase(connection: DuckDBConnection, file: string): 
     await connection.run('DETACH new_file');
     setMode(temporaryPath, PRIVATE_FILE_MODE);
     giveToFolderOwner(temporaryPath);
-    await createFileFrom(file, temporaryPath, { mayRename: true });
+    await createFile(file, { finishedPath: temporaryPath }, { mayRename: true });
   } finally {
     removeDatabase(temporaryPath);
   }

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { abortable } from '../../base/abort.ts';
 import { DAY_MS } from '../../base/clock.ts';
-import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { removeTemporaries, replaceFile, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { LoadOptions } from '../contract.ts';
@@ -31,7 +31,7 @@ export async function withOutput(
   try {
     const output = createWriteStream(temporaryPath, { flags: 'wx', mode: PRIVATE_FILE_MODE });
     await writeAndClose(output, once(output, 'open'), write);
-    await replaceFileFrom(file, temporaryPath);
+    await replaceFile(file, { finishedPath: temporaryPath });
   } finally {
     await rm(temporaryPath, { force: true });
   }

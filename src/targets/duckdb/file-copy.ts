@@ -4,7 +4,7 @@ import { literal } from '../../base/sql.ts';
 import { copyPathOf, NEW_FILE_OPTIONS, removeDatabase } from '../../engine/session/database-file.ts';
 import { type Engine, MAIN_DATABASE } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
-import { checkNotMounted, removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
+import { checkNotMounted, removeTemporaries, replaceFile } from '../../fs/atomic-file.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
@@ -77,7 +77,7 @@ async function replaceDatabase(engine: Engine, copyPath: string): Promise<void> 
     await engine.close();
     if (statSync(engine.file).mtimeMs !== mtimeMs) throw transientError(`${engine.file} was written to: run again.`);
   }
-  await replaceFileFrom(engine.file, copyPath);
+  await replaceFile(engine.file, { finishedPath: copyPath });
 }
 
 /** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */

@@ -11,13 +11,7 @@ import fs, {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import {
-  createFile,
-  removeTemporaries,
-  replaceFile,
-  replaceFileFrom,
-  temporaryPathOf,
-} from '../../../src/fs/atomic-file.ts';
+import { createFile, removeTemporaries, replaceFile, temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { writeNamedFile } from '../../../src/fs/named-file.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { newFolder } from '../../support/new-folder.ts';
@@ -36,11 +30,11 @@ const text = () => readFileSync(path, 'utf8');
 describe('replacing a file', () => {
   it('gives it the new text for its owner alone, and leaves no temporary file', async () => {
     writeFileSync(path, 'old', { mode: 0o666 });
-    await replaceFile(path, 'new');
+    await replaceFile(path, { text: 'new' });
     expect([text(), readdirSync(dir)]).toEqual(['new', ['state.json']]);
     expectMode(path, 0o600);
     writeFileSync(join(dir, 'finished'), 'newer');
-    await replaceFileFrom(path, join(dir, 'finished'));
+    await replaceFile(path, { finishedPath: join(dir, 'finished') });
     expect([text(), readdirSync(dir)]).toEqual(['newer', ['state.json']]);
   });
 });
@@ -85,8 +79,8 @@ describe('a small file that a user has named', () => {
 
 describe('creating a file', () => {
   it('succeeds once: the second caller gets false and changes nothing', async () => {
-    expect(await createFile(path, 'first')).toBe(true);
-    expect(await createFile(path, 'second')).toBe(false);
+    expect(await createFile(path, { text: 'first' })).toBe(true);
+    expect(await createFile(path, { text: 'second' })).toBe(false);
     expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
     expectMode(path, 0o600);
   });
@@ -96,10 +90,10 @@ describe('creating a file', () => {
       throw systemError('EPERM', 'link');
     };
     const create = (content: string, mayRename: boolean) =>
-      withCall(fs.promises, 'link', noLinks, () => createFile(path, content, { mayRename }));
+      withCall(fs.promises, 'link', noLinks, () => createFile(path, { text: content }, { mayRename }));
     await expect(create('none', false)).rejects.toThrow('EPERM');
     const broken = () => Promise.reject(systemError('EIO'));
-    const createOnBrokenDisk = () => createFile(path, 'none', { mayRename: true });
+    const createOnBrokenDisk = () => createFile(path, { text: 'none' }, { mayRename: true });
     await expect(withCall(fs.promises, 'link', broken, createOnBrokenDisk)).rejects.toThrow('EIO');
     expect([await create('first', true), await create('second', true)]).toEqual([true, false]);
     expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
