@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
 import { RunFolder } from '../../../src/fs/run-folder.ts';
 import { type Json, savedStates } from '../../support/airbyte/connector.ts';
-import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 import { onDay, refusal } from '../../support/service/faults.ts';
 
@@ -15,7 +14,6 @@ describe('a read that fails', () => {
     const catalog = await fixture.catalog();
     fixture.sim.setScenario({ fault: onDay('2026-01-17', refusal(500)) });
     const output = await fixture.read(catalog);
-    expect(readProblems(output, catalog)).toEqual([]);
     for (const stream of ['events', 'event_logs', 'event_items']) {
       expect(output.statuses(stream)).toEqual(['STARTED', 'RUNNING', 'INCOMPLETE']);
       expect(output.states(stream).at(-1)?.from_date).toBe('2026-01-17');
@@ -26,8 +24,7 @@ describe('a read that fails', () => {
     });
     fixture.sim.setScenario({ fault: () => undefined });
     const before = fixture.sim.requests().length;
-    const again = await fixture.read(catalog, output.lastStates());
-    expect(readProblems(again, catalog)).toEqual([]);
+    await fixture.read(catalog, output.lastStates());
     expect(fixture.requested(before)).toEqual(['2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
@@ -54,7 +51,7 @@ describe('a read that fails', () => {
       await this.remove();
       throw new UserError('system', 'the spool folder cannot be written.');
     });
-    const output = await fixture.read(catalog);
+    const output = await fixture.run('read', fixture.config(), { catalog });
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect([output.code, output.errors()]).toMatchObject([1, [{ failure_type: 'system_error' }]]);
   });
@@ -64,7 +61,6 @@ describe('a read that fails', () => {
     const catalog = await fixture.catalog({}, ['events']);
     fixture.sim.setScenario({ fault: onDay('2026-01-20', refusal(500)) });
     const output = await fixture.read(catalog, undefined, { to_date_inclusive: 'true' });
-    expect(readProblems(output, catalog)).toEqual([]);
     expect(output.code).toBe(0);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(output.logs('day.open').join()).toContain('2026-01-20');
@@ -155,7 +151,7 @@ describe('a read that fails', () => {
     fixture = await SourceFixture.start();
     const { streams } = (await fixture.catalog({}, ['events'])) as { streams: { stream: Json }[] };
     const catalog = { streams: [{ ...streams[0], stream: { ...streams[0].stream, json_schema: {} } }] };
-    const output = await fixture.read(catalog);
+    const output = await fixture.run('read', fixture.config(), { catalog });
     expect([output.code, output.statuses('events').at(-1)]).toEqual([0, 'COMPLETE']);
     expect(new Set(output.records('events').map((data) => Object.keys(data).join()))).toEqual(new Set(['_key']));
   });
@@ -164,7 +160,6 @@ describe('a read that fails', () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog();
     const output = await fixture.read(catalog, undefined, { export_token: 'former-token' });
-    expect(readProblems(output, catalog)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringMatching(/token/) });
     expect(output.text).not.toContain('former-token');
     expect(output.states('events').map((one) => one.from_date)).toEqual(['2026-01-15']);
@@ -175,17 +170,14 @@ describe('a read that fails', () => {
     const catalog = await fixture.catalog();
     const saved = savedStates({ version: 1, from_date: '2026-01-15' }, 'events', 'event_logs', 'event_items');
     const output = await fixture.read(catalog, saved, { history_days: 3 });
-    expect(readProblems(output, catalog)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({
       failure_type: 'config_error',
       message: expect.stringMatching(/2026-01-15 to 2026-01-16\. Set on_gap/),
     });
     // No day after the lost ones is read, after which they would be noticed.
     const all = await fixture.read(catalog, saved, { history_days: 3, end_date: '2026-01-16' });
-    expect(readProblems(all, catalog)).toEqual([]);
     expect([all.code, all.statuses('events').at(-1)]).toEqual([1, 'INCOMPLETE']);
     const warned = await fixture.read(catalog, saved, { history_days: 3, on_gap: 'warn' });
-    expect(readProblems(warned, catalog)).toEqual([]);
     expect(warned.statuses('events').at(-1)).toBe('COMPLETE');
     expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
   });
@@ -216,7 +208,6 @@ describe('a read that fails', () => {
     const catalog = await fixture.catalog();
     // One at a time: a wait that this clock passes while records of another window are written is not told.
     const output = await fixture.read(catalog, undefined, { max_concurrent_exports: 1 });
-    expect(readProblems(output, catalog)).toEqual([]);
     const limited = output.messages.filter(({ trace }) => trace?.stream_status?.reasons !== undefined);
     expect(limited.length).toBeGreaterThanOrEqual(3);
     const [reason] = limited[0].trace?.stream_status?.reasons ?? [];

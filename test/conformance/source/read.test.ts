@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Json, savedStates } from '../../support/airbyte/connector.ts';
-import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 
 const DAYS = ['2026-01-15', '2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20'];
@@ -17,7 +16,6 @@ describe('read', () => {
   it('writes every row once, in three streams, from one export a day', async () => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(catalog);
-    expect(readProblems(output, catalog)).toEqual([]);
     expect(fixture.requested(before).sort()).toEqual(DAYS);
     const rows = fixture.sim.countRows({ from: '2026-01-15', to: '2026-01-20' });
     expect(rows).toBeGreaterThan(100);
@@ -51,7 +49,6 @@ describe('read', () => {
       stream.json_schema.properties = Object.fromEntries(kept);
     }
     const output = await fixture.read(half as Json);
-    expect(readProblems(output, half as Json)).toEqual([]);
     const logs = output.logs('columns.unsent');
     expect(
       logs
@@ -77,7 +74,6 @@ describe('read', () => {
     const later = whole.states('events').find((one) => one.from_date === '2026-01-18') as Json;
     const before = fixture.sim.requests().length;
     const output = await fixture.read(catalog, savedStates(later, 'event_logs'));
-    expect(readProblems(output, catalog)).toEqual([]);
     expect(fixture.requested(before)).toEqual(DAYS);
     const days = (stream: string) =>
       [...new Set(output.records(stream).map((data) => String(data.df_server_datetime).slice(0, 10)))].sort();
@@ -99,7 +95,6 @@ describe('read', () => {
     };
     narrowed.streams[0].stream.json_schema.properties.df_api_version = { type: ['boolean', 'null'] };
     const output = await fixture.read(narrowed as Json, undefined, { end_date: '2026-01-15' });
-    expect(readProblems(output, narrowed as Json)).toEqual([]);
     expect(output.records('events')[0]).toMatchObject({ _rescued: { df_api_version: expect.any(String) } });
     expect(output.logs('cells.rescued')[0]).toMatch(/their text is in _rescued: df_api_version \(\d+\)/);
     delete narrowed.streams[0].stream.json_schema.properties._rescued;

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Json, type Output, savedStates } from '../../support/airbyte/connector.ts';
-import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 
 const LATE = savedStates({ version: 1, from_date: '2026-01-19' }, 'events');
@@ -30,7 +29,6 @@ describe('a saved state', () => {
     ['a state of another stream', savedStates({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
   ])('starts from the first day when it is %s', async (_, value) => {
     const output = await fixture.read(events, value);
-    expect(readProblems(output, events)).toEqual([]);
     expect(output.records('events')).toEqual(whole.records('events'));
   });
 
@@ -56,7 +54,6 @@ describe('a saved state', () => {
   ])('is accepted in the form of %s', async (_, value) => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, value);
-    expect(readProblems(output, events)).toEqual([]);
     expect(fixture.requested(before)[0]).toMatch(/^2026-01-18/);
     expect(output.states('events')[0]).not.toHaveProperty('waiting_until');
   });
@@ -69,7 +66,6 @@ describe('a saved state', () => {
   it.each([{}, { start_date: '2098-01-01' }])('gives no record and stays in the future: %j', async (config) => {
     const future = { ...last, from_date: '2099-01-01' };
     const output = await fixture.read(events, savedStates(future, 'events'), config);
-    expect(readProblems(output, events)).toEqual([]);
     expect(output.of('RECORD')).toEqual([]);
     expect(output.states('events')).toEqual([future]);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
@@ -87,7 +83,6 @@ describe('a saved state', () => {
       events_condition_type: 'include',
       events: ['df_purchase'],
     });
-    expect(readProblems(output, events)).toEqual([]);
     expect(output.states('events')[0].from_date).toBe('2026-01-15');
     expect(new Set(output.records('events').map((data) => data.df_event_name))).toEqual(new Set(['df_purchase']));
     expect(output.logs('state.fresh_start')).toHaveLength(1);
@@ -99,7 +94,6 @@ describe('a saved state', () => {
   ])('is refused without an export for %s', async (_, value) => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, savedStates(value(), 'events'));
-    expect(readProblems(output, events)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', stream_descriptor: { name: 'events' } });
     expect(output.errors()[0].message).toMatch(/Clear the stream's data/);
     expect(output.errors()[0].message).not.toMatch(/--full-refresh|another target/);
@@ -111,7 +105,6 @@ describe('a saved state', () => {
     const modes = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 9 };
     const states = (await fixture.read(await fixture.catalog(modes, ['events']))).states('events');
     const output = await fixture.read(events, savedStates(states[2], 'events'));
-    expect(readProblems(output, events)).toEqual([]);
     expect(output.states('events')[0].from_date).toBe('2026-01-15');
     expect(output.logs('state.fresh_start')).toEqual([expect.stringMatching(/full refresh that was not finished/)]);
     // A destination that appends has kept what the refresh sent.
@@ -148,7 +141,6 @@ describe('a saved state', () => {
       );
       const spent = fixture.sim.requests().length;
       const output = await fixture.read(catalog, state, more);
-      expect(readProblems(output, catalog)).toEqual([]);
       expect(spent - before).toBe(2);
       return { output, asked: fixture.requested(spent) };
     };

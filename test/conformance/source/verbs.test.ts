@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import { configured } from '../../support/airbyte/connector.ts';
-import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
+import { catalogProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 import { limited, onNth, refusal } from '../../support/service/faults.ts';
 
@@ -15,7 +15,6 @@ describe('check', () => {
 
   const check = async (more: Record<string, unknown> = {}) => {
     const output = await fixture.run('check', fixture.config(more));
-    expect(formProblems(output.messages)).toEqual([]);
     expect(output.of('CONNECTION_STATUS')).toHaveLength(1);
     expect(output.errors()).toEqual([]);
     expect(output.code).toBe(0);
@@ -57,7 +56,6 @@ describe('discover', () => {
   afterEach(() => fixture.close());
   const discover = async (more: Record<string, unknown> = {}) => {
     const output = await fixture.run('discover', fixture.config(more));
-    expect(formProblems(output.messages)).toEqual([]);
     expect(output.code).toBe(0);
     expect(catalogProblems(output.catalog())).toEqual([]);
     return output;

@@ -1,9 +1,11 @@
 import { rmSync } from 'node:fs';
+import { expect } from 'vitest';
 import { source } from '../../../src/airbyte/source/source.ts';
 import { LeapingClock } from '../clock.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
 import type { ScenarioPatch, TestService, TestServiceOptions } from '../service/test-service.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
+import { formProblems, readProblems } from './message-rules.ts';
 
 /** The source and a simulator under one clock that only moves when something sleeps. */
 export class SourceFixture {
@@ -34,11 +36,18 @@ export class SourceFixture {
     };
   }
 
-  run(verb: string, config: Json, inputs: { readonly catalog?: Json; readonly state?: unknown } = {}): Promise<Output> {
+  /** Runs a verb; all messages must have the form of the protocol. */
+  async run(
+    verb: string,
+    config: Json,
+    inputs: { readonly catalog?: Json; readonly state?: unknown } = {},
+  ): Promise<Output> {
     const words = [verb, '--config', this.files.write(config)];
     if (inputs.catalog !== undefined) words.push('--catalog', this.files.write(inputs.catalog, 'txt'));
     if (inputs.state !== undefined) words.push('--state', this.files.write(inputs.state, 'txt'));
-    return runInProcess(source, words, { clock: this.clock });
+    const output = await runInProcess(source, words, { clock: this.clock });
+    expect(formProblems(output.messages)).toEqual([]);
+    return output;
   }
 
   async catalog(more: Json = {}, only?: readonly string[]): Promise<Json> {
@@ -46,8 +55,11 @@ export class SourceFixture {
     return configured(output.catalog().streams, more, only);
   }
 
-  read(catalog: Json, state?: unknown, more: Json = {}): Promise<Output> {
-    return this.run('read', this.config(more), { catalog, ...(state !== undefined && { state }) });
+  /** Reads by a catalog; what is written must be as the protocol requires, also of a read that fails. */
+  async read(catalog: Json, state?: unknown, more: Json = {}): Promise<Output> {
+    const output = await this.run('read', this.config(more), { catalog, ...(state !== undefined && { state }) });
+    expect(readProblems(output, catalog)).toEqual([]);
+    return output;
   }
 
   /** The days requested since `from`, one text an export. */
