@@ -221,7 +221,8 @@ describe('ten days of syncs', () => {
       json(response, SUCCESS);
     };
     const output = await on(0, [record('a'), record('b'), state(1)]);
-    expect([output.code, setup.server.ids()]).toEqual([0, ['a', 'b']]);
+    const stats = { recordCount: 2, rejectedRecordCount: 0 };
+    expect([output.code, setup.server.ids(), statsOf(output)]).toEqual([0, ['a', 'b'], [stats]]);
   });
 
   it('request an ID again, once, if its row has a later time', async () => {

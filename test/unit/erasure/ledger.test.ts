@@ -16,10 +16,10 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
-import { standingAnswer } from '../../../src/erasure/ledger/history.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { locateLedger } from '../../../src/erasure/ledger/ledger-file.ts';
-import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
+import type { LineOf } from '../../../src/erasure/ledger/lines.ts';
+import { exitOfProof, type Proof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { answerText, proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { IdList } from '../../../src/erasure/list/id-list.ts';
 import { LeapingClock } from '../../support/clock.ts';
@@ -40,7 +40,7 @@ const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = cl
     { ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more },
     { clock: of, isPlan, ids: ['a', 'b', 'c'] },
   );
-const verdictOf = (ledger: Ledger, id: string) => standingAnswer(ledger.history.of(id))?.outcome;
+const decisionOf = (ledger: Ledger, id: string) => ledger.history.of(id).decision;
 const path = () => join(folder, 'ledger.jsonl');
 const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
 const verify = (head?: string) => verifyLedger(locateLedger(folder, undefined), head);
@@ -113,7 +113,7 @@ describe('a ledger', () => {
     expect(await verify()).toMatchObject({ ok: true, lines: 2, torn_bytes: expect.any(Number) });
     expect((await verify(head)).ok).toBe(false);
     const ledger = await open();
-    expect([verdictOf(ledger, 'a'), ledger.history.hasConfirmed]).toEqual([undefined, false]);
+    expect([decisionOf(ledger, 'a'), ledger.history.hasConfirmed]).toEqual([undefined, false]);
     await request({ b: 'done' });
     expect(await verify()).toMatchObject({ ok: true, torn_bytes: 0 });
     expect(lines()).toHaveLength(5);
@@ -178,10 +178,10 @@ describe('the memory of a ledger', () => {
     // The service no longer knows whom it has deleted.
     await request({ a: 'rejected' });
     const ledger = await open();
-    expect(['a', 'b', 'c'].map((id) => verdictOf(ledger, id))).toEqual(['done', 'rejected', undefined]);
+    expect(['a', 'b', 'c'].map((id) => decisionOf(ledger, id))).toEqual(['done', 'rejected', undefined]);
     expect(ledger.history.hasConfirmed).toBe(true);
     const other = await open({ serviceId: 'another' });
-    expect([verdictOf(other, 'a'), other.history.hasConfirmed]).toEqual([undefined, false]);
+    expect([decisionOf(other, 'a'), other.history.hasConfirmed]).toEqual([undefined, false]);
   });
 });
 
@@ -192,18 +192,20 @@ describe('a proof', () => {
     return proveErasure(list, { ...SERVICE, ledgerDir: folder, ledgerKey: undefined }, head);
   };
 
-  const purgeOf = (ledger: Ledger, name: string, rows: number) =>
-    ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place: 'duckdb /x', rows }) as const;
+  const purgeOf = (ledger: Ledger, name: string, rows: number, place = 'duckdb /x') =>
+    ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place, rows }) as const;
+  const purged = (rows: number, more: Partial<LineOf<'purged'>> = {}) =>
+    ({ kind: 'purged', place: 'duckdb /x', rows, listed: 1, ...more }) as const;
+  const accessOf = (ledger: Ledger, name: string, ways: readonly string[], rows: number, places = ['duckdb /x']) =>
+    ({ kind: 'access', id: ledger.keys.idKey.hashOf(name), places, ways, rows }) as const;
+  const textOf = (proof: Proof, isList = true) => proofLines(proof, isList).join('\n');
 
   /** A run that counts these rows of an id, and removes them unless it is killed. */
-  async function purge(
-    rows: number,
-    removed?: { readonly stays?: readonly string[]; readonly unreached?: true },
-  ): Promise<void> {
+  async function purge(rows: number, removed?: Parameters<typeof purged>[1]): Promise<void> {
     const ledger = await open();
     await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
     await ledger.write(purgeOf(ledger, 'a', rows));
-    if (removed) await ledger.write({ kind: 'purged', place: 'duckdb /x', rows, listed: 1, ...removed });
+    if (removed) await ledger.write(purged(rows, removed));
   }
 
   it('calls an ID open that was rejected, if a later run purged it and was killed before its request', async () => {
@@ -212,16 +214,14 @@ describe('a proof', () => {
     const ledger = await open();
     await ledger.begin({ ids: 2, places: ['duckdb /x'], requests: true });
     await ledger.write([purgeOf(ledger, 'a', 0), purgeOf(ledger, 'b', 0)]);
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    await ledger.write(purged(0));
     const proof = await prove(['a', 'b']);
     expect(proof.ids).toMatchObject([{ state: 'open' }, { state: 'confirmed' }]);
     expect(exitOfProof(proof)).toBe(3);
     expect(answerText(proof.ids[0], (at) => at.slice(0, 4))).toMatch(
       /^open: rejected \(40000\) \d{4}, then purged and/,
     );
-    expect(proofLines(proof, true).join('\n')).toMatch(
-      /Row 2 .*\n.*rejected the ID.*\n.*no row was found.*\n {2}open:/,
-    );
+    expect(textOf(proof)).toMatch(/Row 2 .*\n.*rejected the ID.*\n.*no row was found.*\n {2}open:/);
   });
 
   it('says of each id what its lines say: answers, and rows that left places', async () => {
@@ -230,8 +230,8 @@ describe('a proof', () => {
     // The run lost a race for a bucket after its first count, and counted anew.
     await ledger.write([purgeOf(ledger, 'a', 4), purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
     // The end of a purge ends none of another place.
-    await ledger.write({ kind: 'purge', id: ledger.keys.idKey.hashOf('a'), place: 'delta /y', rows: 2 });
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
+    await ledger.write(purgeOf(ledger, 'a', 2, 'delta /y'));
+    await ledger.write(purged(3));
     await answer(ledger, { a: 'done', b: 'rejected' });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
     expect(proof.ids).toMatchObject([
@@ -250,7 +250,7 @@ describe('a proof', () => {
     expect(proof.summary).toMatchObject({ ids: 3, confirmed: 1, rejected: 1, unknown: 1, requested_by: ['officer'] });
     expect(proof.summary).toMatchObject({ reasons: ['ticket 7'], places: [{ rows: 3 }, { rows: 0 }] });
     expect(exitOfProof(proof)).toBe(1);
-    const text = proofLines(proof, true).join('\n');
+    const text = textOf(proof);
     expect(text).toMatch(/Row 2 .*\n.*duckdb \/x: 3 rows removed\n.*delta.*\n.*the service confirmed the deletion\n/);
     expect(text).toMatch(/delta \/y: 2 rows found; no line says that they were removed/);
     expect(text).toMatch(
@@ -265,23 +265,14 @@ describe('a proof', () => {
   it('names an ID as open that was asked without a clear answer, or never asked', async () => {
     const ledger = await request({ c: 'done' });
     await ledger.write([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 2 });
+    await ledger.write(purged(2, { listed: 2 }));
     await ledger.write({ kind: 'before', id: ledger.keys.idKey.hashOf('b') });
     const proof = await prove(['a', 'b', 'c']);
     expect([exitOfProof(proof), proof.ids.map(({ state }) => state)]).toEqual([3, ['open', 'open', 'confirmed']]);
-    const text = proofLines(proof, true).join('\n');
+    const text = textOf(proof);
     expect(text).toContain('3 IDs: 1 confirmed by the service, 0 rejected by the service, 2 open.');
     expect(text).toMatch(/Row 2 .*\n.*removed\n {2}open: never asked\n/);
     expect(text).toMatch(/Row 3 .*\n.*removed\n {2}open: asked at \d{4}-.*, no clear answer\n/);
-  });
-
-  it('says that the service was not asked after a purge alone', async () => {
-    await purge(2, { stays: ['copy'] });
-    const proof = await prove(['a']);
-    expect([exitOfProof(proof), proof.ids[0].state]).toEqual([0, 'not_asked']);
-    const text = proofLines(proof, false).join('\n');
-    expect(text).toContain('the service was not asked');
-    expect(text).toContain('Not made by dfinery-elt, stays there: copy.');
   });
 
   it('says that rows are gone whose purge was killed before its line, once the next run finds none', async () => {
@@ -295,7 +286,7 @@ describe('a proof', () => {
     expect(proofLines(killed, false).join()).toContain('no line says that they were removed');
     // Of another id: it removes nothing of this one.
     const other = await request({ b: 'done' });
-    await other.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    await other.write(purged(0));
     expect(exitOfProof(await prove(['a']))).toBe(3);
     await purge(0, {});
     expect(exitOfProof(await prove(['a']))).toBe(0);
@@ -315,13 +306,13 @@ describe('a proof', () => {
       await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
       await ledger.write(purgeOf(ledger, 'a', 5));
     }
-    await first.write({ kind: 'purged', place: 'duckdb /x', rows: 5, listed: 1 });
+    await first.write(purged(5));
     const { ids, summary } = await prove(['a']);
     expect(ids[0].removals).toMatchObject([{ rows: 5, removed_at: expect.any(String) }]);
     expect(summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
     // A bucket has no lock: the second run lost the race, and looked again.
     await second.write(purgeOf(second, 'a', 0));
-    await second.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    await second.write(purged(0));
     expect((await prove(['a'])).summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
   });
 
@@ -334,8 +325,8 @@ describe('a proof', () => {
       clock.pass(1_000);
       await ledger.begin({ ids: requests ? 1 : 0, places, requests });
       for (const place of purgedPlaces) {
-        await ledger.write({ ...purgeOf(ledger, 'a', 0), place });
-        await ledger.write({ kind: 'purged', place, rows: 0, listed: 1 });
+        await ledger.write(purgeOf(ledger, 'a', 0, place));
+        await ledger.write(purged(0, { place }));
       }
       return ledger;
     }
@@ -358,7 +349,7 @@ describe('a proof', () => {
         await request({ a: 'done' });
         expect(await provedPlaces()).toEqual([3, X, `${Y}: not finished`]);
         const proof = await prove(['a']);
-        const text = proofLines(proof, false).join('\n');
+        const text = textOf(proof, false);
         expect(text).toContain(
           'parquet /y: 0 rows found by ID and removed. A purge there was not finished, and people',
         );
@@ -377,7 +368,7 @@ describe('a proof', () => {
       expect(await provedPlaces()).toEqual([0, X, `${Y}: left out`]);
       const proof = await prove(['a']);
       const sentence = /parquet \/y: .* The erasure of \S+Z named it, later ones did not\. It was not purged since/;
-      expect(proofLines(proof, false).join('\n')).toMatch(sentence);
+      expect(textOf(proof, false)).toMatch(sentence);
       expect(proofPage(proof, { now: 0, isList: false })).toMatch(sentence);
       await purgeOver([Y], [Y]);
       expect(await provedPlaces()).toEqual([0, X, Y]);
@@ -387,8 +378,7 @@ describe('a proof', () => {
       await purgeOver([X], [X]);
       await purgeOver([X, Y], []);
       const ledger = await purgeOver([X, Y], []);
-      const id = ledger.keys.idKey.hashOf('a');
-      await ledger.write({ kind: 'access', id, places: [X, Y], ways: ['the profiles of the service'], rows: 0 });
+      await ledger.write(accessOf(ledger, 'a', ['the profiles of the service'], 0, [X, Y]));
       expect(await provedPlaces()).toEqual([0, X]);
     });
   });
@@ -398,7 +388,7 @@ describe('a proof', () => {
     await purge(0, { unreached: true });
     const other = await request({ b: 'done' });
     await other.write(purgeOf(other, 'b', 1));
-    await other.write({ kind: 'purged', place: 'duckdb /x', rows: 1, listed: 1 });
+    await other.write(purged(1));
     expect([await exitOf('a'), await exitOf('b')]).toEqual([3, 0]);
     await purge(0, {});
     expect(await exitOf('a')).toBe(0);
@@ -411,7 +401,7 @@ describe('a proof', () => {
     expect((await prove(['a'])).summary.places).toMatchObject([{ new_list_at: null }]);
     const ledger = await open();
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
-    for (const listed of [0, 1]) await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed });
+    for (const listed of [0, 1]) await ledger.write(purged(0, { listed }));
     expect(proofLines(await prove(['a']), false).join()).toContain('The suppression list was begun anew at');
   });
 
@@ -429,7 +419,7 @@ describe('a proof', () => {
     const ledger = await open({ requestedBy: 'clerk' });
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
     const ways = ['the profiles of the service', 'the column member'];
-    await ledger.write({ kind: 'access', id: ledger.keys.idKey.hashOf('a'), places: ['duckdb /x'], ways, rows: 0 });
+    await ledger.write(accessOf(ledger, 'a', ways, 0));
     const proof = await prove(['a']);
     // To show a person is no erasure: nobody asked for one, and it took place on no day.
     expect(proof.summary).toMatchObject({ since: null, until: null, requested_by: [] });
@@ -441,15 +431,8 @@ describe('a proof', () => {
   it('makes a page to sign, which holds no ID and needs no script', async () => {
     const ledger = await request({ 'marked-a': 'done' }, { requestedBy: 'officer <Kim>', reason: 'ticket 7' });
     await ledger.write(purgeOf(ledger, 'marked-a', 3));
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1, stays: ['dbt'] });
-    const places = ['duckdb /x'];
-    await ledger.write({
-      kind: 'access',
-      id: ledger.keys.idKey.hashOf('marked-a'),
-      places,
-      ways: ['profiles'],
-      rows: 5,
-    });
+    await ledger.write(purged(3, { stays: ['dbt'] }));
+    await ledger.write(accessOf(ledger, 'marked-a', ['profiles'], 5));
     const proof = await prove(['marked-a']);
     const page = proofPage(proof, { now: Date.UTC(2026, 10, 28), isList: true });
     expect(page).not.toMatch(/marked|<script|https:\/\/(?!host)/);

@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
-import { proveErasure } from '../../../src/erasure/ledger/proof.ts';
-import { IdList } from '../../../src/erasure/list/id-list.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { type RequestSettings, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { LeapingClock } from '../../support/clock.ts';
-import { newFolder } from '../../support/new-folder.ts';
 import { recorder } from '../../support/service/service.ts';
 
 type Kind = DeletionAnswer['kind'];
@@ -20,23 +17,12 @@ const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
 
 type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
 
-interface Sending {
-  readonly settings?: Partial<RequestSettings>;
-  readonly ledger?: Ledger;
-}
-
-function listOf(ids: readonly string[]): IdList {
-  const list = new IdList();
-  for (const [i, id] of ids.entries()) list.add({ rowNumber: i + 1, id });
-  return list;
-}
-
-async function send(ids: readonly string[], answer: Answering, more: Sending = {}) {
+async function send(ids: readonly string[], answer: Answering, settings: Partial<RequestSettings> = {}) {
   const clock = new LeapingClock();
   const { events, logger } = recorder();
   const seen: string[] = [];
   const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
-  const ledger = more.ledger ?? (await Ledger.open(service, { clock, isPlan: false }));
+  const ledger = await Ledger.open(service, { clock, isPlan: false });
   const deleter = {
     async deleteProfile(id: string) {
       seen.push(id);
@@ -44,9 +30,10 @@ async function send(ids: readonly string[], answer: Answering, more: Sending = {
     },
   };
   const decisions = new Map<string, string>();
-  const requested = await sendRequests(listOf(ids).listedIds(), {
+  const listedIds = ids.map((id, i) => ({ id, rowNumber: i + 1, requestedAt: undefined }));
+  const requested = await sendRequests(listedIds, {
     ledger,
-    settings: { deleter, again: false, requestsPerMinute: 60_000, maxConcurrentRequests: 4, ...more.settings },
+    settings: { deleter, again: false, requestsPerMinute: 60_000, maxConcurrentRequests: 4, ...settings },
     clock,
     random: () => 1,
     logger,
@@ -84,7 +71,7 @@ describe('the requests of a run', () => {
     const silent = (letter: string) => Array.from({ length: 9 }, (_, i) => `${letter}${i}`);
     const ids = ['first', ...silent('a'), 'second', ...silent('b'), 'third'];
     const answer: Answering = (id) => answerOf(id.length > 2 ? 'done' : 'retry');
-    const { counts, decisions } = await send(ids, answer, { settings: { maxConcurrentRequests: 1 } });
+    const { counts, decisions } = await send(ids, answer, { maxConcurrentRequests: 1 });
     expect([counts.done, decisions.third]).toEqual([3, 'done']);
   });
 
@@ -105,21 +92,6 @@ describe('the requests of a run', () => {
     const { counts } = await send(['a', 'b'], () => answerOf(kind));
     expect(counts.undecided_codes).toEqual({ [kind]: 1 });
   });
-});
-
-it('a run requests no ID that another run has deleted meanwhile', async () => {
-  const settings = { baseUrl: 'https://host', serviceId: 's', ledgerDir: newFolder(), ledgerKey: undefined };
-  const openLedger = () => Ledger.open(settings, { clock: new LeapingClock(), isPlan: false, ids: ['a', 'b'] });
-  const [ledger, other] = [await openLedger(), await openLedger()];
-  for (const run of [ledger, other]) await run.begin({ ids: 2, places: [], requests: true });
-  const id = other.keys.idKey.hashOf('a');
-  await other.write({ kind: 'before', id });
-  await other.write({ kind: 'after', id, outcome: 'done', code: '20000', status: 200 });
-  const { seen, decisions, counts } = await send(['a', 'b'], () => answerOf('done'), { ledger });
-  expect([seen, decisions]).toEqual([['b'], { a: 'done', b: 'done' }]);
-  expect(counts).toMatchObject({ requests: 1, done: 2 });
-  const { ids } = await proveErasure(listOf(['a', 'b']), settings);
-  expect(ids.map(({ state }) => state)).toEqual(['confirmed', 'confirmed']);
 });
 
 describe('the pace of requests', () => {
