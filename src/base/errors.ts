@@ -1,3 +1,11 @@
+// This folder: what several folders use. It sends nothing, and reads no file but that of a secret.
+//
+//   failures         this file (`UserError`, exit codes), retry.ts, abort.ts
+//   the process      runtime.ts (what work needs of it), clock.ts, env.ts, log.ts, process.ts, output-queue.ts, version.ts
+//   secrets          secrets.ts, hash-key.ts
+//   values as text   days.ts, quantities.ts, address.ts, placeholder.ts, json.ts, validator.ts, text.ts, sql.ts
+//   bytes and lists  ascii.ts, byte-buffer.ts, lines.ts, group.ts
+
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
 export type ErrorKind = 'config' | 'transient' | 'system';
 
@@ -59,7 +67,8 @@ export class UserError extends Error {
 
   /** A copy with another message. This failure is its cause. */
   withMessage(message: string): UserError {
-    const { kind, detail, exitCode, where } = this;
+    const { kind, exitCode, where } = this;
+    const detail = this.detail === this.message ? message : this.detail;
     return new UserError(kind, message, { detail, exitCode, where, cause: this });
   }
 }

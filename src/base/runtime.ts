@@ -1,11 +1,3 @@
-// This folder: what several folders use. It sends nothing, and reads no file but that of a secret.
-//
-//   failures         errors.ts (`UserError`, exit codes), retry.ts, abort.ts
-//   the process      this file (what work needs of it), clock.ts, env.ts, log.ts, process.ts, output-queue.ts, version.ts
-//   secrets          secrets.ts, hash-key.ts
-//   values as text   days.ts, quantities.ts, address.ts, placeholder.ts, json.ts, validator.ts, text.ts, sql.ts
-//   bytes and lists  ascii.ts, byte-buffer.ts, lines.ts, group.ts
-
 import type { Clock } from './clock.ts';
 import type { Env } from './env.ts';
 import type { Logger } from './log.ts';

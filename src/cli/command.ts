@@ -23,7 +23,7 @@ export interface Command<A extends OptionTable = OptionTable, O extends OptionTa
   run(values: OptionValues<A & O & typeof GLOBAL_OPTIONS> & PlaceWords, context: Context): Promise<CommandResult>;
 }
 
-/** TARGET PLACE as they were written; without them the configuration names a place. */
+/** TARGET PLACE as they were written, a name and an address. Without them the configuration names a place. */
 export interface PlaceWords {
   readonly target?: string | undefined;
   readonly place?: string | undefined;
@@ -50,7 +50,7 @@ export type OptionValues<O extends OptionTable> = { readonly [N in keyof O]: O[N
 /** An option, or an argument. */
 export interface Option<T> {
   readonly description: string;
-  /** Number of words that follow its name: 0 for a flag. Of two words there may be several pairs. */
+  /** Number of words that follow its name each time: 0 for a flag. An option of pairs may be there several times. */
   readonly wordCount: 0 | 1 | 2;
   /** Its short name: `o` for `-o`. */
   readonly short?: string;
@@ -66,10 +66,10 @@ export const kebabCase = (key: string): string => key.replace(/\B[A-Z]/g, (capit
 export const optionName = (key: string): string => `--${kebabCase(key)}`;
 
 /** The sentence for a name that is unknown. It shows the name only if a known one is near: it may be a secret. */
-export function unknownNameError(what: string, name: string, names: readonly string[]): UserError {
+export function unknownNameError(noun: string, name: string, names: readonly string[]): UserError {
   const near = hasCredentials(name) ? undefined : nearest(name, names);
-  if (near === undefined) return configError(`there is no such ${what}: wanted ${names.join(', ')}.`);
-  return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
+  if (near === undefined) return configError(`there is no such ${noun}: wanted ${names.join(', ')}.`);
+  return configError(`there is no ${noun} ${JSON.stringify(name)}: did you mean ${near}?`);
 }
 
 export const flagOption = (description: string): Option<boolean> => ({

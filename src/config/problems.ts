@@ -87,7 +87,7 @@ export const uriProblems = ({ properties }: ConfigSchema, values: JsonObject): P
  * values.
  */
 export function problemsError(
-  what: string,
+  subject: string,
   problems: readonly Problem[],
   variableByKey?: ReadonlyMap<string, string>,
 ): UserError {
@@ -95,5 +95,5 @@ export function problemsError(
     const name = variableByKey?.get(key);
     return name === undefined ? text : `${text} (from ${name})`;
   });
-  return configError(`${what} is not usable: ${[...new Set(texts)].join('; ')}.`);
+  return configError(`${subject} is not usable: ${[...new Set(texts)].join('; ')}.`);
 }

@@ -33,7 +33,7 @@ export async function withProgress<T>(
 }
 
 /** Shows for how long `work` has been under way, until it has settled. */
-export function withElapsedTime<T>(what: string, work: Promise<T>, context: Context): Promise<T> {
+export function withElapsedTime<T>(activity: string, work: Promise<T>, context: Context): Promise<T> {
   const began = context.clock.now();
-  return withProgress(() => ({ text: `${what} · ${formatDuration(context.clock.now() - began)}` }), work, context);
+  return withProgress(() => ({ text: `${activity} · ${formatDuration(context.clock.now() - began)}` }), work, context);
 }
