@@ -6,6 +6,8 @@
 //   client.ts         one request           an ExportAnswer: a body that may be CSV, or NoData
 //   checked-body.ts   the body of one       a CheckedBody, or throws
 //   download.ts       all of an export      a DownloadResult: a CheckedBody, or NoDownload
+//
+// What a download means for a day, its DayResult, is decided in extract/download.
 
 import { codeOf, UserError } from '../../base/errors.ts';
 import { formatDuration } from '../../base/quantities.ts';
@@ -112,7 +114,7 @@ export class ExportClient implements ExportService {
     try {
       if (status === 200) {
         const peeked = await peekBody(stream);
-        if (peeked.content === 'maybe_csv') {
+        if (peeked.mayBeCsv) {
           checkCharset(headers);
           return { kind: 'data', stream: this.#csvStream(peeked.stream, waitLimit.callerSignal) } as const;
         }
@@ -126,8 +128,7 @@ export class ExportClient implements ExportService {
     const { exportToken, baseUrl } = this.#options;
     const traits: ExportTraits = {
       status,
-      // `isFinished` holds also for a body that goes on behind these bytes: no more of it is read.
-      content: contentOf(startBytes, { isFinished: true }) ?? 'maybe_csv',
+      content: contentOf(startBytes),
       reason: reasonIn(startBytes.toString(), exportToken.reveal()),
       host: this.#transport.host,
       redirectOrigin: originOf(headers.location, baseUrl),

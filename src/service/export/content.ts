@@ -4,18 +4,12 @@ import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { ByteStream } from '../../http/body.ts';
 import type { BodyContent } from './outcomes.ts';
 
-/** The content that the first bytes show; undefined while there are too few of them. `isFinished`: no more will come. */
-export function contentOf(
-  bytes: Uint8Array,
-  { isFinished }: { readonly isFinished: boolean },
-): BodyContent | undefined {
-  if (isFinished) {
-    const text = Buffer.from(bytes).toString().trim();
-    if (text === '') return 'empty';
-    if (parseJsonOfKind(Array.isArray, text)?.length === 0) return 'empty_list';
-  }
-  const start = bodyStart(bytes, isFinished);
-  return start && (start.otherFormat?.kind ?? 'maybe_csv');
+/** The content of a body by its first bytes, of one that is short by all of them. */
+export function contentOf(bytes: Uint8Array): BodyContent {
+  const text = Buffer.from(bytes).toString().trim();
+  if (text === '') return 'empty';
+  if (parseJsonOfKind(Array.isArray, text)?.length === 0) return 'empty_list';
+  return bodyStart(bytes, true)?.otherFormat?.kind ?? 'maybe_csv';
 }
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
@@ -45,14 +39,18 @@ export function originOf(location: string | undefined, base: string): string | u
 /** Leading white space, and a first line that may be JSON, are read no further than this many bytes. */
 const MAX_START_BYTES = 64 * 1024;
 
-/** Reads a body until its first bytes show what it is; `stream` is the whole body. Throws what the body throws. */
+/** Reads a body until its first bytes show whether it may be CSV; `stream` is the whole body. Throws what that throws. */
 export async function peekBody(body: ByteStream) {
   let start: Uint8Array = new Uint8Array(0);
-  let content: BodyContent | undefined;
-  while (content === undefined && start.length < MAX_START_BYTES) {
+  let mayBeCsv: boolean | undefined;
+  while (mayBeCsv === undefined && start.length < MAX_START_BYTES) {
     const next = await body.next();
-    if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
-    content = contentOf(start, { isFinished: next.done === true });
+    if (next.done === true) mayBeCsv = contentOf(start) === 'maybe_csv';
+    else {
+      start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
+      const shown = bodyStart(start, false);
+      mayBeCsv = shown && shown.otherFormat?.kind === undefined;
+    }
   }
-  return { content: content ?? 'maybe_csv', stream: withStart(start, body) };
+  return { mayBeCsv: mayBeCsv ?? true, stream: withStart(start, body) };
 }

@@ -47,15 +47,8 @@ export const downloadChecked = <Output extends BodyOutput>(
 ): Promise<DownloadResult<Output>> => new Download(options).run();
 
 /**
- * The attempts at one export.
- *
- *   what came                                       what is done
- *   a body whose last line is whole                 it is the result
- *   wait                                            asked again, the quota holds the request back; the 50th fails
- *   a body that is broken as one before             fails
- *   retry_or_split                                  attempted again; the third is too large
- *   retry, a body that is broken or may be cut      attempted again; the fifth fails
- *   anything else, also what may be an empty day    it is the result
+ * The attempts at one export. `NoData` says how often each kind is attempted. Besides, a body that is broken as one before
+ * fails at once, and a body whose last line may be cut is downloaded again.
  */
 class Download<Output extends BodyOutput> {
   readonly #options: DownloadOptions<Output>;

@@ -17,16 +17,22 @@ export class InterruptedExport extends UserError {
   }
 }
 
-/** Why one request gave no data. `code` is its reason, of which a kind has several. */
+/**
+ * Why one request gave no data, and what the attempts at an export make of it in the end: a `NoDownload`.
+ *
+ *   NoData           what came                                                       NoDownload
+ *   empty            no byte, 204, 404, an empty list: perhaps a day without rows    empty
+ *   retry            a failure that may pass                                         later, after five attempts
+ *   retry_or_split   a failure that may pass, or mean that the export is too large   too_large, after three of them
+ *   wait             a refusal for the quota                                         later, after fifty of them
+ *   config           what the user must change                                       config
+ *   gone             days older than the service exports, or no export of profiles   gone
+ *   invalid          a request, or a day that has not begun, that is not accepted    invalid
+ *   unsupported      a body of another format, as another download would have it     unsupported
+ */
 export interface NoData {
-  /**
-   * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
-   * after a pause. `retry_or_split`: the same again, and after a few times a smaller export. `wait`: nothing more is
-   * sent before the quota allows it. `config`: the user must act. `gone`: older than the service exports; of profiles:
-   * it has no such export. `invalid`: the request, or a day that has not begun, is not accepted. `unsupported`: a body
-   * of another format, which another download would have as well.
-   */
   readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
+  /** The reason, of which a kind has several. */
   readonly code: string;
   /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;

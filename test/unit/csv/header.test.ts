@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
+import { bodyStart } from '../../../src/cells/csv/body-start.ts';
 import { MAX_COLUMNS } from '../../../src/cells/csv/row.ts';
 import { REQUIRED_COLUMNS } from '../../../src/cells/header.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
@@ -33,14 +34,14 @@ const bytes = (text: string) => Buffer.from(text);
 describe('a header whose first name begins with a bracket', () => {
   it.each(['[promo]', '{x}', '<tag>'])('is read as CSV: %s', (name) => {
     const body = bytes(`${name},${REST}\nv,1,2026-01-01 00:00:00.000,a,a,e,2026-01-01 00:00:00.000,u\n`);
-    expect(contentOf(body, { isFinished: false })).toBe('maybe_csv');
+    expect(bodyStart(body, false)).toEqual({ textStart: 0 });
     const scanner = new ExportScanner({ needsEventColumns: true });
     for (const byte of body) scanner.push(Uint8Array.of(byte));
     expect(scanner.finish().scan.columns[0].headerName).toBe(name);
   });
 
   it('is waited for when it is incomplete', () => {
-    expect(contentOf(bytes('[promo],df_api'), { isFinished: false })).toBeUndefined();
+    expect(bodyStart(bytes('[promo],df_api'), false)).toBeUndefined();
   });
 
   it.each([
@@ -48,7 +49,7 @@ describe('a header whose first name begins with a bracket', () => {
     ['[]\n', 'empty_list'],
     ['<html>\n<body>,df_unified_id</body>', 'html'],
   ])('is not confused with %s', (text, content) => {
-    expect(contentOf(bytes(text), { isFinished: true })).toBe(content);
+    expect(contentOf(bytes(text))).toBe(content);
     const scanner = new ExportScanner({ needsEventColumns: true });
     expect(() => {
       scanner.push(bytes(text));

@@ -68,7 +68,7 @@ describe('the answer to an export', () => {
     ['[1]', false],
     ['{"result":"fail","message":"Under maintenance","data":[]}', false],
   ])('an empty list: %s is %s', (text, expected) => {
-    expect(contentOf(Buffer.from(text), { isFinished: true }) === 'empty_list').toBe(expected);
+    expect(contentOf(Buffer.from(text)) === 'empty_list').toBe(expected);
   });
 });
 
