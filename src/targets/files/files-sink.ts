@@ -87,7 +87,7 @@ class FilesSink implements Sink {
     let tableBefore = state[table.name];
     if (!tableBefore?.receipts.size) {
       // A run of another target may have made its tables here meanwhile.
-      await place.format.refuseForeignFiles(place.storage, table.name, version);
+      await place.format.refuseForeignFiles(place.storage, table.name);
       // A first run that died before it stored rows may have had another time zone.
       tableBefore = newTableState(table, columnSettings.timezone);
     }

@@ -30,8 +30,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   openStorage(options: PlaceOptions): Promise<S>;
   /** False if the place was surely never loaded. */
   mayBeLoaded(storage: S): Promise<boolean>;
-  /** Refuses files of others where those of a table would lie. `version`: undefined before it is read. */
-  refuseForeignFiles(storage: S, table: TableName, version?: V): Promise<void>;
+  /** Refuses files of others where those of a table without rows would lie. */
+  refuseForeignFiles(storage: S, table: TableName): Promise<void>;
 
   // To read it.
 

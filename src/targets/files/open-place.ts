@@ -42,7 +42,8 @@ export async function openPlace(
     const version = await format.read(place);
     if (purpose === 'change') requireLoaded(place, version);
     if (purpose === 'load') {
-      if (options.loadsProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name, version);
+      const makesProfiles = options.loadsProfiles && version.state.user_profiles === undefined;
+      if (makesProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name);
       checkTimezone(version.state, options);
     }
     return { place, version };

@@ -36,9 +36,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   // A first load may have stored profiles alone.
   mayBeLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
-  async refuseForeignFiles(storage, table, version) {
-    if (version?.tables[table]?.state === undefined) await refuseForeignFiles(storage, table);
-  },
+  refuseForeignFiles,
 
   read: (place) => readVersion(place, EMPTY_TABLES),
   async readNewer(place, versionBefore) {

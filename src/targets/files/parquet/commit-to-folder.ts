@@ -1,4 +1,4 @@
-import { rmdir } from 'node:fs/promises';
+import { lstat, rmdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { hasCode } from '../../../base/errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
@@ -12,7 +12,6 @@ import {
   type FolderVersion,
   filePath,
   STATE_FILE,
-  sizeAndTime,
   stateTextOf,
   storedProfilesOf,
 } from './folder-state.ts';
@@ -38,13 +37,12 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
-  let storedText = before.record?.text;
-  const storeState = async (version: FolderVersion) => {
+  const storeState = async (version: FolderVersion, storedText: string | undefined) => {
     const text = stateTextOf(version);
-    if (text === storedText) return;
+    if (text === storedText) return text;
     checkHeld();
     await storage.write(STATE_FILE, text);
-    storedText = text;
+    return text;
   };
   const filesByPath = new Map(before.files.map((file) => [file.path, file]));
   const applyChange = async ({ day, table, newFile }: FileChange) => {
@@ -52,15 +50,14 @@ export async function commitToFolder(
     filesByPath.delete(path);
     checkHeld();
     if (newFile === undefined) return removeFile(storage, path);
-    const { localPath, statistics: _statistics, ...file } = newFile;
+    const { localPath, bytes, sha256, columns } = newFile;
     await storage.moveIn(localPath, path);
-    const onDisk = sizeAndTime(storage.fullPath(path));
-    if (onDisk === undefined) throw new RangeError(`${path} is gone`);
-    filesByPath.set(path, { ...file, ...onDisk });
+    const { mtimeMs: modified } = await lstat(storage.fullPath(path));
+    filesByPath.set(path, { table, day, path, bytes, modified, sha256, columns });
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
-  await storeState({ ...before, state: interimState(before, change) });
+  const interimText = await storeState({ ...before, state: interimState(before, change) }, before.record?.text);
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await applyChange(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
@@ -70,7 +67,7 @@ export async function commitToFolder(
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
   const files = [...filesByPath.values()];
   const version = { ...before, isLoaded: true, state: change.state, files, damagedFiles };
-  await storeState(version);
+  await storeState(version, interimText);
   return version;
 }
 

@@ -32,13 +32,13 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
   openStorage: async ({ address }) => new DiskStorage(address),
   mayBeLoaded: async (storage) => (await readRecord(storage)) !== undefined,
-  async refuseForeignFiles(storage, table, version) {
+  async refuseForeignFiles(storage, table) {
     const objects = await listAll(storage, table);
     if (objects.length === 0) return;
     // Read last: another process may have made the first commit meanwhile.
-    const isLoaded = (await readRecord(storage)) !== undefined;
-    if (table === EVENTS.name ? isLoaded : version && storedProfilesOf(version) !== undefined) return;
-    if (isLoaded || !objects.some(({ path }) => dayOfPath(path) !== undefined))
+    const record = await readRecord(storage);
+    if (record?.state[table] !== undefined) return;
+    if (record !== undefined || !objects.some(({ path }) => dayOfPath(path) !== undefined))
       throw foreignFilesError(storage.address, table);
     throw configError(
       `${storage.address} holds files of this program, but its ${STATE_FILE} is gone: restore it from a copy, or move ` +
