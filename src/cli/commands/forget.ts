@@ -73,21 +73,9 @@ export const command = defineCommand({
   ],
   docsPage: 'erasure.md',
   async run(values, context) {
-    const usedKeys = (Object.keys(OPTIONS) as OptionKey[]).filter((key) => isUsed(values[key]));
-    const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
-    const [startKey, otherStartKey] = usedKeys.filter((key) => startKeys.includes(key));
-    const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
-    if (task === undefined || otherStartKey !== undefined)
-      throw configError(`It takes exactly one of ${startKeys.map(optionName).join(', ')}.`);
-    const misplacedKey = usedKeys.find((key) => key !== startKey && !task.options.includes(key));
-    if (misplacedKey !== undefined)
-      throw configError(`${optionName(misplacedKey)} does not go with ${optionName(startKey)}.`);
-    return await task.run(values, context);
+    return await taskOf(values).run(values, context);
   },
 });
-
-const isUsed = (value: unknown): boolean =>
-  value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 
 /** What the command does if one of `startedBy` is given, and the options that go with it. */
 interface Task {
@@ -103,6 +91,23 @@ const TASKS: readonly Task[] = [
   { startedBy: ['proof', 'proofFile'], options: ['column', 'output', 'head'], run: prove },
   { startedBy: ['verifyLedger'], options: ['head'], run: verify },
 ];
+
+/** The task of these options. Throws unless exactly one starts a task, and all others go with it. */
+function taskOf(values: ForgetValues): Task {
+  const givenKeys = (Object.keys(OPTIONS) as OptionKey[]).filter((key) => isGiven(values[key]));
+  const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
+  const [startKey, otherStartKey] = givenKeys.filter((key) => startKeys.includes(key));
+  const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
+  if (task === undefined || otherStartKey !== undefined)
+    throw configError(`It takes exactly one of ${startKeys.map(optionName).join(', ')}.`);
+  const misplacedKey = givenKeys.find((key) => key !== startKey && !task.options.includes(key));
+  if (misplacedKey !== undefined)
+    throw configError(`${optionName(misplacedKey)} does not go with ${optionName(startKey)}.`);
+  return task;
+}
+
+const isGiven = (value: unknown): boolean =>
+  value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
 async function erase(values: ForgetValues, context: Context): Promise<CommandResult> {

@@ -28,9 +28,9 @@ export const command = defineCommand({
     const pinnedTypes = readPinnedTypes(schema);
     const scanner = new ExportScanner({ timezone: config.timezone, needsEventColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
-    const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
-    if (unseen.length > 0) {
-      const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
+    const unseenNames = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
+    if (unseenNames.length > 0) {
+      const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseenNames.join(', ')}.`;
       context.logger.warn('columns.unseen', message);
     }
     const missing = missingColumns(scan.columns.map(({ headerName }) => headerName));
@@ -49,12 +49,12 @@ export const command = defineCommand({
       columns,
     };
     const title = `${file}: ${formatCount(scan.rows, 'row')}, ${formatCount(columns.length, 'column')}, ${formatBytes(bytes)}`;
-    const tableRows = columns.map(({ source, group, type, filled, fits: isFitting }) => [
+    const tableRows = columns.map(({ source, group, type, filled, fits: allFit }) => [
       source,
       group.replaceAll('_', ' '),
       type ?? '',
       formatPercent(filled, scan.rows),
-      isFitting === null ? 'not known' : isFitting ? '' : 'some cells',
+      allFit === null ? 'not known' : allFit ? '' : 'some cells',
     ]);
     const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], tableRows, context.terminal.columns);
     return { result, lines: [title, ...table, ...notesOn(scan)] };
@@ -95,8 +95,8 @@ function inspectedColumns(
     const type = settingOf(columnTypes, nfc(source), columns) ?? pinnedType ?? column.type ?? null;
     // The cells of a text column of the service are not examined.
     const isExamined = column.declaredType !== 'string' || type === 'string';
-    const isFitting = type === null || (isExamined ? fits(codecOf(type, zone), column.forms) : null);
-    return { source: column.headerName, group: column.group, type, filled: column.filledCount, fits: isFitting };
+    const allFit = type === null || (isExamined ? fits(codecOf(type, zone), column.forms) : null);
+    return { source: column.headerName, group: column.group, type, filled: column.filledCount, fits: allFit };
   });
 }
 

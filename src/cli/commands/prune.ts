@@ -5,7 +5,7 @@ import { defineCommand, flagOption, required, wordOption } from '../command.ts';
 import { readPlaceAndConfig } from '../places.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
 
-const age = wordOption(
+const AGE_OPTION = wordOption(
   'Age of the days that go: 25mo, 8w or 90d',
   'an age such as 25mo, 8w or 90d, of four digits at most',
   (word) => {
@@ -17,7 +17,7 @@ const age = wordOption(
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,
   options: {
-    olderThan: required(age),
+    olderThan: required(AGE_OPTION),
     execute: flagOption('Remove them; without it the plan is shown'),
   },
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
