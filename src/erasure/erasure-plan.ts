@@ -23,7 +23,7 @@ export interface ErasureOptions {
   readonly requestSettings: RequestSettings | undefined;
   /** Undefined: no place is purged. */
   readonly purgeSettings: PurgeSettings | undefined;
-  /** True on a platform: its user has no option of the command line. */
+  /** True on a platform: its users have no options of the command line, and no places. */
   readonly isOnPlatform: boolean;
 }
 
@@ -49,7 +49,7 @@ export interface ErasurePlan {
  * UserError for what makes the execution impossible.
  */
 export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
-  const { settings, runtime, list, consent, requestSettings, purgeSettings } = options;
+  const { settings, runtime, list, consent, requestSettings, purgeSettings, isOnPlatform } = options;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
@@ -72,6 +72,9 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
       (purgePlan && purgeGuardProblem(purgePlan)),
     hash: consentHash(options, purgePlan),
     warnings: [
+      purgeSettings === undefined && !isOnPlatform
+        ? 'The erasure has no places: rows that were loaded stay where they are.'
+        : [],
       erasesNobody && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
       // Else the failure of the plan says it.
       list.wrongField === undefined ? (refusedParagraph(list.counts) ?? []) : [],

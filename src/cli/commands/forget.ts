@@ -131,7 +131,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
       const erased = await withElapsedTime(what, runErasure({ ...options, isOnPlatform: false }), context);
-      return erasureResult(erased, purgeSettings !== undefined, context);
+      return erasureResult(erased, context);
     } finally {
       await deleter?.close();
     }
@@ -152,13 +152,10 @@ function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: C
   return { ...search, suppressionList, isSuppressedOnly, beginsNewList, maxPeople, allowsShared };
 }
 
-const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';
-
-function erasureResult(erased: ErasureResult, hasPlaces: boolean, context: Context): CommandResult {
+function erasureResult(erased: ErasureResult, context: Context): CommandResult {
   const { logger } = context;
-  const warnings = [...(hasPlaces ? [] : [NO_PLACES]), ...erased.report.warnings];
-  const report = { ...erased.report, warnings };
-  for (const warning of warnings) logger.warn('forget.plan', warning);
+  const { report } = erased;
+  for (const warning of report.warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
   if (erased.failure !== undefined) {
