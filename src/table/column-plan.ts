@@ -35,10 +35,8 @@ export interface ColumnForms {
   readonly hasAbsentNull: boolean;
 }
 
-/** A change by a day of the batch, with the name of the column in the table. */
-interface PlannedChange extends Omit<ColumnChange, 'changedAt'> {
-  readonly name: string;
-}
+/** A change by a day of the batch. */
+type PlannedChange = Omit<ColumnChange, 'changedAt'>;
 
 export interface ColumnPlan {
   /** All columns of the table after the batch, by position. */
@@ -121,7 +119,7 @@ function planDay(
     if (toType !== null && toType !== fromType) {
       const change = fromType === null ? 'added' : 'widened';
       const shape = shapeOfMisfit(dayColumn, fromType, settings);
-      changes.push({ name: column.name, sourceName: column.source, change, fromType, toType, day, shape });
+      changes.push({ sourceName: column.source, change, fromType, toType, day, shape });
     }
     const formsByDay = new Map(column.formsByDay);
     if (forms !== 0) formsByDay.set(day, columnForms(forms, typeAfter));

@@ -5,6 +5,7 @@ import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened } from './column-plan.ts';
 import type { TableState } from './place-state.ts';
 import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
+import { typedColumns } from './tables.ts';
 
 /** What a table holds once the rows of a batch are stored. */
 export interface StoredBatch {
@@ -78,7 +79,7 @@ export function sumOfCommits(total: CommitResult, commit: CommitResult): CommitR
  */
 export function tableAfterBatch(
   { table, tableBefore, columns, changes, writtenDownloads, unchangedDownloads, commitInfo }: PlannedBatch,
-  { rowsByDay, widenedDays }: Omit<StoredBatch, 'rescuedCells'>,
+  { rowsByDay, widenedDays }: StoredBatch,
   changedAt: string,
 ): TableState {
   const { timezone, exportState } = tableBefore;
@@ -103,28 +104,30 @@ export function tableAfterBatch(
     columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
     receipts,
     exportState: stateAfter(exportState, receipts, commitInfo),
-    changes: [...tableBefore.changes, ...changes.map(({ name: _name, ...change }) => ({ changedAt, ...change }))],
+    changes: [...tableBefore.changes, ...changes.map((change) => ({ changedAt, ...change }))],
   };
 }
 
 /** The result of the commit of a batch, after which the table is `tableAfter`. */
 export function commitResultOf(
-  { tableBefore, columns, changes, writtenDownloads, unchangedDownloads }: PlannedBatch,
+  { tableBefore, columns, writtenDownloads, unchangedDownloads }: PlannedBatch,
   { rescuedCells }: StoredBatch,
   { receipts }: TableState,
 ): CommitResult {
   const changedReceipts = [...receipts.values()].filter(
     ({ day, changed_at }) => changed_at !== tableBefore.receipts.get(day)?.changed_at,
   );
-  const columnsAdded = changes.filter(({ change }) => change === 'added').map(({ name }) => name);
-  const widenedColumns = columns.filter(isWidened).filter(({ name }) => !columnsAdded.includes(name));
+  // The first commit adds all columns of a table, also those that every table has.
+  const isFirst = tableBefore.receipts.size === 0;
+  const addedColumns = typedColumns(columns).filter(({ typeBefore }) => isFirst || typeBefore === null);
+  const widenedColumns = isFirst ? [] : columns.filter(isWidened);
   return {
     daysWritten: writtenDownloads.map(({ receipt }) => receipt.day),
     rowsWritten: countStoredRows(writtenDownloads.flatMap(({ receipt }) => receipts.get(receipt.day) ?? [])),
     rowsGained: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: changedReceipts.map(({ day }) => day),
-    columnsAdded,
+    columnsAdded: addedColumns.map(({ name }) => name),
     columnsWidened: widenedColumns.map(({ name, typeBefore: from, type: to }) => ({ name, from, to })),
     rescuedCells,
   };
