@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { startSimulator } from '../../../src/simulator/simulator.ts';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
@@ -89,28 +89,18 @@ describe.concurrent('how a run ends', () => {
     await fails(4, new RegExp(daysBack(40)), {}, ['--from', daysBack(40), '--to', daysBack(39)], 'gap.duckdb');
   });
 
-  it('loads the days where the profiles fail, and then ends with their failure', async () => {
-    const service = await startSimulator({ scenario: { answers: [{ operation: 'profiles', status: 401 }] } });
-    try {
-      const { service_id, export_token } = service.scenario;
-      const config = { base_url: service.url, service_id, export_token, user_profiles: true };
-      const ended = await fails(2, /leave out user_profiles/, config, [], 'days.duckdb');
-      expect(summaryIn(ended)).toMatchObject({ profiles: null, next_from_date: daysBack(1) });
-    } finally {
-      await service.close();
-    }
-  });
-
-  it('tells of profiles that it stored before the days failed', async () => {
-    const service = await startSimulator({ scenario: { answers: [{ operation: 'export', status: 401 }] } });
-    try {
-      const { service_id, export_token } = service.scenario;
-      const config = { base_url: service.url, service_id, export_token, user_profiles: true };
-      const { stderr } = await fails(2, /token/, config, [], 'profiles.duckdb');
-      expect(stderr).toMatch(/No day was committed to \S+; the cursor stays at \S+\. \S+ user profiles stored\./);
-    } finally {
-      await service.close();
-    }
+  const STORED = / No day was committed to \S+; the cursor stays at \S+\. \S+ user profiles stored\./;
+  it.each([
+    ['loads the days where the profiles fail', 'profiles', /leave out user_profiles/, / committed to /, daysBack(1)],
+    ['tells of profiles that it stored before the days failed', 'export', /token/, STORED, daysBack(7)],
+  ] as const)('%s, and ends with the failure', async (_name, operation, what, said, next_from_date) => {
+    const service = await startSimulator({ scenario: { answers: [{ operation, status: 401 }] } });
+    onTestFinished(() => service.close());
+    const { service_id, export_token } = service.scenario;
+    const config = { base_url: service.url, service_id, export_token, user_profiles: true };
+    const ended = await fails(2, what, config, [], `${operation}.duckdb`);
+    expect(ended.stderr).toMatch(said);
+    expect(summaryIn(ended)).toMatchObject({ next_from_date, profiles: operation === 'profiles' ? null : 2_000 });
   });
 });
 

@@ -4,7 +4,6 @@ import { closeSync, existsSync, mkdtempSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { validators } from '../../../connectors/validator.mjs';
 import { newFolder } from '../../support/new-folder.ts';
 
 /** A container as far as processes are concerned: process ids of its own, the host name of its host. */
@@ -23,9 +22,6 @@ beforeAll(async () => {
     bundle: true,
     platform: 'node',
     format: 'esm',
-    logLevel: 'error',
-    plugins: [validators],
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
   });
 });
 

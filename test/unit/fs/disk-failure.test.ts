@@ -10,7 +10,6 @@ describe('an error of a disk', () => {
   it.each([
     ['ENOSPC', 'transient', 'The disk of the ledger /l is full (ENOSPC): make room and run again.'],
     ['EDQUOT', 'transient', 'The disk of the ledger /l is full (EDQUOT): make room and run again.'],
-    ['EFBIG', 'transient', 'The disk of the ledger /l is full (EFBIG): make room and run again.'],
     ['EACCES', 'config', 'The ledger /l cannot be written (EACCES): give another, or give this user the right to.'],
     [
       'ENOENT',
