@@ -65,12 +65,8 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   // 1. Find the command, and read the value of each argument and option.
-  const {
-    command,
-    options,
-    words: [commandWord, ...argumentWords],
-    wordCountProblem,
-  } = await splitLine(argv);
+  const { command, options, words, wordCountProblem } = await splitLine(argv);
+  const [commandWord, ...argumentWords] = words;
   const table = optionsOf(command);
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
   const commandOptions = Object.entries(table).map(([key, option]) => {
@@ -78,9 +74,9 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   });
   const values: Record<string, unknown> = {};
   const valueProblems: UserError[] = [];
-  for (const { key, option, name, words } of [...commandArguments, ...commandOptions]) {
+  for (const writtenOption of [...commandArguments, ...commandOptions]) {
     try {
-      values[key] = parseOption(option, name, words);
+      values[writtenOption.key] = parseOption(writtenOption);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       valueProblems.push(error);
@@ -105,6 +101,14 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
   return { command, problem, values: values as CommandLine['values'] };
+}
+
+/** An option or argument as it stands in a line: with its name in messages and its words, none if it is left out. */
+interface WrittenOption {
+  readonly key: string;
+  readonly option: Option<unknown>;
+  readonly name: string;
+  readonly words: readonly string[];
 }
 
 const optionsOf = (command: Command | undefined): OptionTable => ({ ...command?.options, ...GLOBAL_OPTIONS });
@@ -154,8 +158,8 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
   return configError(`${name} ${problems[option?.wordCount ?? 1]}.`);
 }
 
-/** The value of an option, which has these words. Throws a UserError for one that is given in a wrong way. */
-function parseOption(option: Option<unknown>, name: string, words: readonly string[]): unknown {
+/** The value of an option or argument. Throws a UserError for one that is given in a wrong way. */
+function parseOption({ option, name, words }: WrittenOption): unknown {
   // Messages, logs and notifications repeat addresses.
   if (words.some(hasCredentials)) {
     const listOption = { '--id': '--file', '--proof': '--proof-file' }[name];

@@ -22,8 +22,8 @@ interface Owner {
   /** Differs for any two owners of one lock. */
   readonly token: string;
   readonly identity: StoredIdentity;
-  /** When its file was last touched (ms since 1970). */
-  readonly touchedAt: number;
+  /** True if it is dead: provably, or, if it cannot be seen from here, by its silence. */
+  readonly isDead: boolean;
 }
 
 export interface LockOptions {
@@ -128,14 +128,14 @@ export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'su
 export function ownerState(path: string): 'alive' | 'dead' | 'none' {
   const owner = readOwner(path);
   if (owner === undefined) return 'none';
-  return isDead(owner) ? 'dead' : 'alive';
+  return owner.isDead ? 'dead' : 'alive';
 }
 
 /** Takes a lock that no living owner has, and returns the token of the new owner; undefined if one lives. */
 function tryToAcquire(path: string): string | undefined {
   const token = createLockFile(path);
   if (token !== undefined) return token;
-  if (ownerState(path) === 'dead') removeUnderSecondLock(path);
+  if (readOwner(path)?.isDead) removeUnderSecondLock(path);
   return createLockFile(path);
 }
 
@@ -161,7 +161,7 @@ function removeUnderSecondLock(path: string): void {
 /** Removes the file of a lock whose owner is dead, and may have touched it just now. */
 function removeIfDead(path: string): void {
   const owner = readOwner(path);
-  if (owner !== undefined && isDead(owner)) removeLockFile(path, owner.token);
+  if (owner?.isDead) removeLockFile(path, owner.token);
 }
 
 /**
@@ -170,12 +170,6 @@ function removeIfDead(path: string): void {
  */
 function removeLockFile(path: string, token: string): void {
   if (readOwner(path)?.token === token) withLockErrors(path, () => rmSync(path, { force: true }));
-}
-
-/** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
-function isDead({ identity, touchedAt }: Owner): boolean {
-  const liveness = livenessOf(identity);
-  return liveness === 'unknown' ? systemClock.now() - touchedAt > DEAD_AFTER_MS : liveness === 'dead';
 }
 
 /** Creates the file of a lock and returns its owner's token; undefined if there is one. Throws the system's error. */
@@ -207,7 +201,9 @@ function readOwner(path: string): Owner | undefined {
     const { ino, mtimeMs } = statSync(path);
     // A file that is just being written has no token yet.
     const { token = `${ino} ${mtimeMs}` } = identity;
-    return { token: String(token), identity, touchedAt: mtimeMs };
+    const liveness = livenessOf(identity);
+    const isSilent = systemClock.now() - mtimeMs > DEAD_AFTER_MS;
+    return { token: String(token), identity, isDead: liveness === 'unknown' ? isSilent : liveness === 'dead' };
   });
 }
 
