@@ -1,9 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   truncateSync,
@@ -131,6 +133,20 @@ describe('a Delta table on a disk', () => {
     utimesSync(join(log(), live), hourAhead, hourAhead);
     await place.purge(['m1']);
     expect(readdirSync(log()).filter((name) => name.endsWith('.tmp'))).toEqual([live]);
+  });
+
+  it('is refused with an older log beside newer files, which stay', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }, { id: 'b' }])]]);
+    const copy = join(place.dir, 'log');
+    cpSync(log(), copy, { recursive: true });
+    await place.purge(['m1']);
+    rmSync(log(), { recursive: true });
+    renameSync(copy, log());
+    const before = filesBelow(place.place);
+    const isRefused = { exitCode: 2, message: expect.stringContaining(`of ${D1} it names a file that is gone`) };
+    for (const work of [() => place.load([[place.of(D2, [{ id: 'c' }])]]), () => place.verify(), () => place.purge([])])
+      await expect(work()).rejects.toMatchObject(isRefused);
+    expect(filesBelow(place.place)).toEqual(before);
   });
 
   it.each([

@@ -1,4 +1,5 @@
-import type { Day } from '../../../base/days.ts';
+import { type Day, formatDays } from '../../../base/days.ts';
+import { configError } from '../../../base/errors.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { findRemovedDays, withPrunedDays } from '../../../table/receipts.ts';
 import type { TableName } from '../../../table/tables.ts';
@@ -6,7 +7,7 @@ import type { OpenPlace } from '../format.ts';
 import type { TableFile } from '../place-version.ts';
 import { type LogState, stateOf } from './delta-state.ts';
 import { tableFilesOf } from './file-actions.ts';
-import { logFolder } from './protocol/paths.ts';
+import { dayOfPath, logFolder } from './protocol/paths.ts';
 import { readSnapshot } from './protocol/read-log.ts';
 import { Snapshot } from './protocol/snapshot.ts';
 
@@ -46,10 +47,14 @@ export function tableOf(place: OpenPlace, snapshot: Snapshot, missingPaths: Read
 export async function readTable(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
   let snapshot = await readSnapshot(place, tableBefore.snapshot);
   while (snapshot.logVersion >= 0) {
-    const missingPaths = await findMissingPaths(place, snapshot);
+    const listedPaths = new Set((await listDataFiles(place, snapshot.table)).map(({ path }) => path));
+    const missingPaths = await findMissingPaths(place, snapshot, listedPaths);
     // A later entry of the log may have removed them.
     const laterSnapshot = missingPaths.size === 0 ? snapshot : await readSnapshot(place, snapshot);
-    if (laterSnapshot.logVersion === snapshot.logVersion) return tableOf(place, snapshot, missingPaths);
+    if (laterSnapshot.logVersion === snapshot.logVersion) {
+      refuseOlderLog(place, snapshot, missingPaths, listedPaths);
+      return tableOf(place, snapshot, missingPaths);
+    }
     snapshot = laterSnapshot;
   }
   return tableBefore;
@@ -63,13 +68,29 @@ export async function readNewEntries(place: OpenPlace, tableBefore: DeltaTable):
 }
 
 /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
-async function findMissingPaths(place: OpenPlace, { table, liveFiles }: Snapshot): Promise<Set<string>> {
-  const listedPaths = new Set((await listDataFiles(place, table)).map(({ path }) => path));
+async function findMissingPaths(place: OpenPlace, { liveFiles }: Snapshot, listedPaths: ReadonlySet<string>) {
   const missingPaths = new Set<string>();
   for (const path of liveFiles.keys()) {
     if (!listedPaths.has(path) && (await place.storage.read(path)) === undefined) missingPaths.add(path);
   }
   return missingPaths;
+}
+
+/** Throws a configuration failure for a log that was put back from a copy. Its newer files would else be removed. */
+function refuseOlderLog(
+  { storage }: OpenPlace,
+  { table, liveFiles, tombstones }: Snapshot,
+  missingPaths: ReadonlySet<string>,
+  listedPaths: ReadonlySet<string>,
+): void {
+  const unnamedPaths = [...listedPaths].filter((path) => !liveFiles.has(path) && !tombstones.has(path));
+  const unnamedDays = new Set(unnamedPaths.map(dayOfPath));
+  const newerDays = [...missingPaths].flatMap((path) => dayOfPath(path) ?? []).filter((day) => unnamedDays.has(day));
+  if (newerDays.length === 0) return;
+  throw configError(
+    `${storage.address}/${table} has a _delta_log that is older than its files: of ${formatDays(newerDays)} it names a ` +
+      'file that is gone, and not the one that is there. Put the newer log back, or move the folders of these days away.',
+  );
 }
 
 /**
