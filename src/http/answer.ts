@@ -5,8 +5,11 @@ import { type ByteStream, decompress } from './body.ts';
 import { BodyMismatch, ConnectionClosed } from './failures.ts';
 import type { WaitLimit } from './time-limit.ts';
 
-/** Turns of the event loop until Node has reported what follows the declared bytes of a body. Trials took no more. */
-const TURNS_TO_END = 3;
+/**
+ * Turns of the event loop in which Node still acts after an end: it reports what follows the declared bytes of a body, or
+ * connects for a request that waited for a connection. Trials took no more.
+ */
+export const TURNS_AFTER_END = 3;
 
 /** An answer: its head has come, its body is read once. */
 export class HttpAnswer {
@@ -43,7 +46,7 @@ export class HttpAnswer {
     const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
     const readNext = () => (waitLimit === undefined ? chunks.next() : waitLimit.waitFor(chunks.next()));
     let received = 0;
-    let hasFailed = false;
+    let isCut = false;
     try {
       for (let next = await readNext(); next.done !== true; next = await readNext()) {
         received += next.value.length;
@@ -53,40 +56,35 @@ export class HttpAnswer {
       // A whole answer on a sound connection has no error of its own, and no error of Node lacks a code.
       const isReadersError = codeOf(error) === undefined || (this.#connectionError === undefined && stream.complete);
       if (waitLimit?.signal.aborted || isReadersError) throw error;
-      // `bodyError` gives the connection's own error, or what is missing.
-      hasFailed = true;
+      isCut = true;
     } finally {
       await chunks.return?.();
     }
-    // Node reports only after some turns what follows the declared bytes.
-    const isDeclaredEnd = received === Number(this.headers['content-length']);
-    for (let turn = 0; turn < TURNS_TO_END && isDeclaredEnd && this.#connectionError === undefined; turn++)
+    const mayBeFollowed = received === Number(this.headers['content-length']);
+    for (let turn = 0; turn < TURNS_AFTER_END && mayBeFollowed && this.#connectionError === undefined; turn++)
       await nextTurn();
-    const error = bodyError(this.headers, received, hasFailed || !stream.complete, this.#connectionError);
+    const error = this.#bodyError(received, isCut || !stream.complete);
     if (error !== undefined) throw error;
   }
-}
 
-/**
- * The error of a body that is not whole; undefined for one that is. `isCut`: it ended before Node saw its end.
- *
- *   body                    cut                                   a reset behind its last byte
- *   chunked                 the error, or ConnectionClosed        whole
- *   up to a close           the error, or ConnectionClosed        the error, although Node takes it for complete
- *   of a declared length    the error; BodyMismatch if too short  whole; BodyMismatch if more bytes came
- */
-function bodyError(
-  { 'content-length': length, 'transfer-encoding': encoding }: IncomingHttpHeaders,
-  received: number,
-  isCut: boolean,
-  connectionError: Error | undefined,
-): Error | undefined {
-  const closed = connectionError ?? new ConnectionClosed('the connection was closed early');
-  if (encoding !== undefined) return isCut ? closed : undefined;
-  if (length === undefined) return isCut || connectionError !== undefined ? closed : undefined;
-  if (isCut && connectionError !== undefined) return connectionError;
-  // Node's parser fails where bytes follow behind a declared length.
-  const isLonger = codeOf(connectionError)?.startsWith('HPE_') === true;
-  if (received === Number(length) && !isLonger) return undefined;
-  return new BodyMismatch('length', `declared ${length} bytes of an answer and sent ${isLonger ? 'more' : received}`);
+  /**
+   * The error of a body that is not whole; undefined for one that is. `isCut`: it ended before Node saw its end.
+   *
+   *   body                    cut                                   a reset behind its last byte
+   *   chunked                 the error, or ConnectionClosed        whole
+   *   up to a close           the error, or ConnectionClosed        the error, although Node takes it for complete
+   *   of a declared length    the error; BodyMismatch if too short  whole; BodyMismatch if more bytes came
+   */
+  #bodyError(received: number, isCut: boolean): Error | undefined {
+    const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
+    const error = this.#connectionError;
+    const closed = error ?? new ConnectionClosed('the connection was closed early');
+    if (encoding !== undefined) return isCut ? closed : undefined;
+    if (length === undefined) return isCut || error !== undefined ? closed : undefined;
+    if (isCut && error !== undefined) return error;
+    // Node's parser fails where bytes follow behind a declared length.
+    const isLonger = codeOf(error)?.startsWith('HPE_') === true;
+    if (received === Number(length) && !isLonger) return undefined;
+    return new BodyMismatch('length', `declared ${length} bytes of an answer and sent ${isLonger ? 'more' : received}`);
+  }
 }

@@ -49,15 +49,15 @@ export class ProxyError extends Error {
   readonly status: number | undefined;
   /** True if the proxy refused to connect: only the user can help. */
   readonly isRefused: boolean;
-  /** For this code the S3 client attempts a request again; undefined if the proxy refused. */
-  readonly code: string | undefined;
+  /** The S3 client attempts a request again for the code of Node, and not for ours. */
+  readonly code: 'ECONNREFUSED' | 'ERR_PROXY_REFUSED';
 
   constructor({ host }: URL, status: number | undefined, cause?: Error) {
     super(`the proxy ${host} gave no connection`, { cause });
     this.host = host;
     this.status = status;
     this.isRefused = status === 403 || status === 407;
-    this.code = this.isRefused ? undefined : 'ECONNREFUSED';
+    this.code = this.isRefused ? 'ERR_PROXY_REFUSED' : 'ECONNREFUSED';
   }
 }
 

@@ -7,7 +7,7 @@ import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { type Clock, nextTurn } from '../base/clock.ts';
 import type { Runtime } from '../base/runtime.ts';
-import { HttpAnswer } from './answer.ts';
+import { HttpAnswer, TURNS_AFTER_END } from './answer.ts';
 import { ConnectionClosed } from './failures.ts';
 import { ProxyAgent, withoutBrackets } from './proxy.ts';
 
@@ -29,8 +29,6 @@ export interface TransportOptions extends Pick<Runtime, 'clock' | 'env'> {
 const CONNECT_TIMEOUT_MS = 30_000;
 /** Bytes that are read ahead of a body's reader. With Node's own 16 KiB reading stops and starts at every chunk. */
 const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop in which Node may open another connection after one was closed. Trials took no more. */
-const TURNS_TO_CLOSE = 3;
 
 /**
  * An HTTP client. It sends requests to one origin only and does not follow redirects. It uses Node's own client.
@@ -96,7 +94,7 @@ export class Transport {
     for (const request of this.#requests) request.destroy();
     this.#agent.destroy();
     // When a connection closes, Node opens another for a request that waited for it, although that was destroyed.
-    for (let turn = 0; turn < TURNS_TO_CLOSE; turn++) {
+    for (let turn = 0; turn < TURNS_AFTER_END; turn++) {
       await nextTurn();
       this.#agent.destroy();
     }

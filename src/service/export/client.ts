@@ -16,7 +16,6 @@ import type { SourceConfig } from '../../config/source.ts';
 import type { HttpAnswer } from '../../http/answer.ts';
 import { type ByteStream, checkCharset, firstBytes } from '../../http/body.ts';
 import { BodyMismatch, networkProblem } from '../../http/failures.ts';
-import { ProxyError } from '../../http/proxy.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
@@ -158,8 +157,8 @@ export class ExportClient implements ExportService {
       const clause = `${host} ${error.predicate}`;
       return { kind: error.isBroken ? 'retry' : 'unsupported', code: error.fault, clause };
     }
-    // Every error of a connection has a code, but for the refusal of a proxy.
-    if (codeOf(error) === undefined && !(error instanceof ProxyError)) throw error;
+    // Every error of a connection has a code.
+    if (codeOf(error) === undefined) throw error;
     const { needsUser, code, clause } = networkProblem(error, host, addressKey);
     return { kind: needsUser ? 'config' : 'retry', code, clause };
   }
