@@ -71,7 +71,7 @@ export class Load {
     }
     let profilesError: UserError | undefined;
     try {
-      if (userProfiles) await this.loadProfiles(plan.settings, sink);
+      if (userProfiles) await this.#loadProfiles(plan.settings, sink);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
@@ -87,7 +87,7 @@ export class Load {
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
-  async loadProfiles(settings: ExportSettings, sink: Sink): Promise<void> {
+  async #loadProfiles(settings: ExportSettings, sink: Sink): Promise<void> {
     const { service, clock, logger } = this.#deps;
     const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];

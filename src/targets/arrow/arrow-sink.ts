@@ -57,12 +57,17 @@ async function writeStream(
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
-        const { columns, plannedDays } = isPinned
-          ? planEachDay(downloads, options)
-          : await planAllDays(downloads, runFolder, options);
-        const dayFiles = writeDayFiles(plannedDays, zoneOf(options.columnSettings.timezone), engine, runFolder);
-        // DuckDB writes the next day while one is sent, unless that may have to be waited for at the service.
-        await sendDays(isPinned ? dayFiles : oneAhead(dayFiles), columns, output, options, onSent);
+        const zone = zoneOf(options.columnSettings.timezone);
+        if (isPinned) {
+          const { columns, plannedDays } = planEachDay(downloads, options);
+          const dayFiles = writeDayFiles(plannedDays, zone, engine, runFolder);
+          await sendDays(dayFiles, columns, output, options, onSent);
+        } else {
+          const { columns, plannedDays } = await planAllDays(downloads, runFolder, options);
+          // DuckDB writes the next day while one is sent. Above, the service may have to be waited for.
+          const dayFiles = oneAhead(writeDayFiles(plannedDays, zone, engine, runFolder));
+          await sendDays(dayFiles, columns, output, options, onSent);
+        }
       } finally {
         await engine.close();
       }

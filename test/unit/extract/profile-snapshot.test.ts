@@ -4,6 +4,7 @@ import type { UserError } from '../../../src/base/errors.ts';
 import type { Suppression } from '../../../src/cells/columns/export-scanner.ts';
 import { scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
+import { planRun } from '../../../src/extract/which-days.ts';
 import { Load } from '../../../src/targets/load.ts';
 import { SETTINGS } from '../../support/extract/extraction.ts';
 import { type Step, serve, whole } from '../../support/service/faulty-server.ts';
@@ -39,7 +40,11 @@ describe('the snapshot of user profiles', () => {
     });
     const sink = await place.open({ loadsProfiles: true });
     try {
-      const failure = await load.loadProfiles(settings, sink).catch((error: UserError) => error);
+      const plan = { ...planRun({ settings: { ...settings, userProfiles: true }, now }), days: [] };
+      const failure = await load.loadAll(plan, sink).then(
+        () => undefined,
+        (error: UserError) => error,
+      );
       return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.result.profileCount };
     } finally {
       sent += requests.length;
