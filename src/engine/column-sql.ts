@@ -8,6 +8,9 @@ import { type ColumnType, codecOf } from '../cells/types/column-types.ts';
 import { toWallTimeSql, type Zone } from '../cells/types/zone.ts';
 import { findColumn, type StoredColumn, type Table } from '../table/tables.ts';
 
+/** The column that a reader of several files adds: the path of the row's file. */
+export const PATH_COLUMN = '_dfinery_path';
+
 /** SQL of a column that every table has, by its name in the export. */
 export const columnOfSourceSql = (columns: readonly StoredColumn[], source: string): string =>
   identifier(findColumn(columns, source)?.name ?? source);

@@ -1,6 +1,6 @@
-// External ids that are probably the same, but spelt differently.
-
 import { nfc } from '../../base/text.ts';
+
+// External ids that are probably the same, but spelt differently.
 
 const BLANK_EDGES = '^[\\s\\v\\p{Z}\\p{Cf}]+|[\\s\\v\\p{Z}\\p{Cf}]+$';
 const EDGES = new RegExp(BLANK_EDGES, 'gu');

@@ -1,11 +1,11 @@
-// What `verify` finds in the rows of a place.
-
 import { plainCount } from '../../base/quantities.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { dayOfRowSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { countRowsByDay } from './row-counts.ts';
+
+// What `verify` finds in the rows of a place.
 
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'columns';

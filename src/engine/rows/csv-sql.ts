@@ -15,6 +15,7 @@ import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import type { ColumnForms } from '../../table/column-plan.ts';
 import type { StoredColumn } from '../../table/tables.ts';
+import { PATH_COLUMN } from '../column-sql.ts';
 import { PARALLEL_VARIABLE } from '../session/engine.ts';
 
 // First the SQL of cells (`cellSqlOf`), then that of their files (`readCsvSql`), whose columns are `c0`, `c1` ….
@@ -95,9 +96,6 @@ const LINES_PER_BUFFER = 4;
 
 /** The name of a column in a reader's result; the header's name may contain anything. */
 export const readerColumn = (index: number): string => `c${index}`;
-
-/** The column that a reader of several files adds: the path of the row's file. */
-export const PATH_COLUMN = '_dfinery_path';
 
 /**
  * `read_csv` of spool files with one header, with every option set, so that nothing is sniffed, padded or skipped.

@@ -1,7 +1,7 @@
-// Counts of rows. `relation` is SQL after FROM that gives rows of a table, or of a file with its columns.
-
 import type { Day } from '../../base/days.ts';
 import type { Engine } from '../session/engine.ts';
+
+// Counts of rows. `relation` is SQL after FROM that gives rows of a table, or of a file with its columns.
 
 /** Counts rows by day. `relation` may end with WHERE and a condition. `daySql`: SQL of the day of a row. */
 export async function countRowsByDay(

@@ -7,8 +7,8 @@ import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';
 import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
 import { type ProgramColumn, rescueKey, type StoredColumn, type Table, typedColumns } from '../../table/tables.ts';
-import { castToTypeSql, dateSql } from '../column-sql.ts';
-import { type CellSql, cellSqlOf, cellTypeOf, PATH_COLUMN, readCsvSql, readerColumn } from './csv-sql.ts';
+import { castToTypeSql, dateSql, PATH_COLUMN } from '../column-sql.ts';
+import { type CellSql, cellSqlOf, cellTypeOf, readCsvSql, readerColumn } from './csv-sql.ts';
 
 /**
  * The query of the typed rows of some files. Of a day whose rows have ids, and a `price` that is once no number:

@@ -140,7 +140,10 @@ export class Engine {
     rmSync(`${this.file}.wal`, { force: true });
   }
 
-  /** Has checkpoints from now on also join row groups that removed rows have left partly empty. */
+  /**
+   * Has checkpoints from now on also join row groups that removed rows have left partly empty. Called before the commit,
+   * which may make one.
+   */
   joinRowGroupsAtCheckpoint(): Promise<number> {
     return this.run('RESET max_vacuum_tasks');
   }

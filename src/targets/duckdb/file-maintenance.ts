@@ -53,9 +53,9 @@ async function pruneDays(engine: Engine, state: PlaceState, firstKeptDay: Day): 
   const receipts = withPrunedDays(events.receipts, days, engine.clock.now());
   await engine.transaction(async () => {
     await engine.run(`DELETE FROM ${rowsOfDaysSql(EVENTS, days)}`);
+    await engine.joinRowGroupsAtCheckpoint();
     await writeState(engine, { ...state, events: { ...events, receipts } });
   });
-  await engine.joinRowGroupsAtCheckpoint();
   return pruneResult;
 }
 

@@ -61,7 +61,7 @@ export interface FileState {
   readonly removedDays: readonly Day[];
 }
 
-/** What is stored as one row. */
+/** What is stored as one row. `state` is the export state alone, `profiles` all that is known of their table. */
 interface StateRow {
   readonly timezone: string | null;
   readonly state: unknown;

@@ -98,7 +98,6 @@ export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<St
   // 2. The rows that neighbouring days share with them.
   const sharingDays = writtenDownloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
   for (const day of sharingDays) rowsRemoved += await separateNeighbours(engine, day, columns);
-  // Without this, row groups that have lost rows would stay partly empty.
   if (rowsRemoved > 0) await engine.joinRowGroupsAtCheckpoint();
   // 3. What the table has now.
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];

@@ -6,7 +6,7 @@ import { groupBy } from '../../base/group.ts';
 import { castSql, identifier, literal } from '../../base/sql.ts';
 import { widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { castToTypeSql } from '../../engine/column-sql.ts';
+import { castToTypeSql, PATH_COLUMN } from '../../engine/column-sql.ts';
 import { isEngineFailure } from '../../engine/session/engine-errors.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
@@ -24,7 +24,6 @@ const COPY_CONCURRENCY = 4;
 const TAIL_BYTES = 64 * 1024;
 /** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
 const MARK_BYTES = 8;
-const PATH_COLUMN = '_dfinery_path';
 
 /**
  * SQL of the rows of a table in these files: all columns of its state in their types, and `event_date` of events. A
