@@ -143,8 +143,8 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
  * failure in one place leaves the others to be purged. Rejects if the list cannot be written, or if it is stopped.
  */
 export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
-  const { runtime, suppressionList } = plan.settings;
-  await suppressionList.add(peopleToSuppress(plan), runtime);
+  const { runtime, suppressionList, hashKey } = plan.settings;
+  await suppressionList.add(peopleOf(plan, plan.places), { ...runtime, hashKey });
   // What is known of each place by now: at first what the plan says.
   const places: PlaceOutcome[] = [...plan.places];
   for (const [i, { name }] of places.entries()) {
@@ -169,7 +169,7 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
 /** Removes the people from `places[i]`, and puts there what became of it. */
 async function purgePlace(places: PlaceOutcome[], i: number, plan: PurgePlan): Promise<void> {
   const { settings, ledger, listedPeople } = plan;
-  const { runtime, suppressionList, beginsNewList } = settings;
+  const { runtime, suppressionList, beginsNewList, hashKey } = settings;
   const { target, name, foreignNames } = places[i];
   try {
     // 1. Lock: the target keeps other writers out, and looks the people up anew.
@@ -184,7 +184,7 @@ async function purgePlace(places: PlaceOutcome[], i: number, plan: PurgePlan): P
         refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
       await ledger.write(purgeLines(name, people, plan));
-      return await suppressionList.add(people.keyCheckByUnifiedId, runtime);
+      return await suppressionList.add(people.keyCheckByUnifiedId, { ...runtime, hashKey });
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;
@@ -213,10 +213,7 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
   const { settings, listedIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const unifiedIds = [
-    ...[...listedPeople.query.unifiedIdsById.values()].flat(),
-    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId.keys()]),
-  ];
+  const unifiedIds = [...peopleOf(plan, places).keys()];
   const personCount = new Set(unifiedIds.map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
@@ -234,27 +231,12 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
   );
 }
 
-/**
- * The unified ids that go on the suppression list, those of the ways and of all places. Each has the check value of the
- * key without which downloads would let the person through:
- *
- * | unified id                            | check value                               |
- * | ------------------------------------- | ----------------------------------------- |
- * | plain; a hash whose plain form is here | none: the plain form keeps the person out |
- * | another hash that rows have           | that of the place                         |
- * | another hash that only the ways have  | none: nobody knows its key                |
- */
-function peopleToSuppress({ settings, listedPeople, places }: PurgePlan): KeyCheckByUnifiedId {
-  const keyChecks = new Map<string, string | undefined>();
-  for (const unifiedId of [...listedPeople.query.unifiedIdsById.values()].flat()) keyChecks.set(unifiedId, undefined);
-  for (const { people } of places)
-    for (const [unifiedId, keyCheck] of people.keyCheckByUnifiedId) keyChecks.set(unifiedId, keyCheck);
-  for (const unifiedId of keyChecks.keys()) {
-    const hash = personIdOf(unifiedId, settings.hashKey);
-    if (hash !== unifiedId && keyChecks.has(hash)) keyChecks.set(hash, undefined);
-  }
-  return keyChecks;
-}
+/** Everybody of the ways and of the rows of places. A place knows under which key an id of its rows is a hash. */
+const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]): KeyCheckByUnifiedId =>
+  new Map([
+    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
+    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
+  ]);
 
 /** Tables, files or folders, as a warning names them. */
 const namesText = (names: readonly string[]): string =>

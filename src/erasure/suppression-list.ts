@@ -9,7 +9,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { type KeyCheckByUnifiedId, looksHashed, type SuppressedPeople } from '../engine/people/people.ts';
+import { type KeyCheckByUnifiedId, looksHashed, personIdOf, type SuppressedPeople } from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
@@ -23,6 +23,10 @@ import { ensureKey, type KeySource, keyForReading } from './key-file.ts';
 type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
 };
+
+interface AddOptions extends Pick<LockOptions, 'clock' | 'signal'> {
+  readonly hashKey?: HashKey | undefined;
+}
 
 const NEW_LIST_HINT =
   'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
@@ -85,14 +89,21 @@ export class SuppressionList {
    * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
    * which is on disk then. Throws UserError, also if another purge holds the lock too long.
    */
-  async add(people: KeyCheckByUnifiedId, { clock, signal }: Pick<LockOptions, 'clock' | 'signal'>): Promise<number> {
+  async add(people: KeyCheckByUnifiedId, options: AddOptions): Promise<number> {
+    const { clock, signal, hashKey } = options;
+    const newPeople = new Map([...people].filter(([unifiedId]) => !isPlaceholder(unifiedId)));
+    // A hash beside its plain id needs no key: downloads know the person by the plain id.
+    for (const unifiedId of newPeople.keys()) {
+      const hash = personIdOf(unifiedId, hashKey);
+      if (hash !== unifiedId && newPeople.has(hash)) newPeople.set(hash, undefined);
+    }
     const lock = { subject: this.#diskContext.subject, clock, waitMs: LOCK_WAIT_MS, signal };
     await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
-    const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(people, checkHeld));
+    const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(newPeople, checkHeld));
     return await withDiskErrors(this.#diskContext, appending);
   }
 
-  async #append(people: KeyCheckByUnifiedId, checkHeld: () => void): Promise<number> {
+  async #append(newPeople: KeyCheckByUnifiedId, checkHeld: () => void): Promise<number> {
     const secret = await ensureKey(this.#keySource);
     const file = await open(this.path, 'a+', PRIVATE_FILE_MODE);
     try {
@@ -100,8 +111,7 @@ export class SuppressionList {
       const text = await file.readFile('utf8');
       const wholeText = wholeLines(text);
       const { key, hmacs } = this.#parse(wholeText, secret);
-      const realPeople = [...people].filter(([unifiedId]) => !isPlaceholder(unifiedId));
-      const keyCheckByNewHmac = new Map(realPeople.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
+      const keyCheckByNewHmac = new Map(Array.from(newPeople, ([id, keyCheck]) => [key.hashOf(id), keyCheck]));
       for (const hmac of hmacs) keyCheckByNewHmac.delete(hmac);
       const header = { v: 1, kind: 'suppression', key_check: key.keyCheck };
       const newLines = [

@@ -109,6 +109,16 @@ describe('a suppression list', () => {
     }
   });
 
+  it('needs no key of a hash whose plain id it has', async () => {
+    const hashKey = new HashKey(HASH_KEY);
+    const forms = [
+      [hashKey.hashOf('kim'), hashKey.keyCheck],
+      ['kim', undefined],
+    ] as const;
+    await listOf().add(new Map(forms), { clock: systemClock, hashKey });
+    expect(drops(load(), 'kim')).toBe(true);
+  });
+
   it('is made with its key in the folder of the ledger, by the first purge', async () => {
     const config = { suppressionFile: undefined, suppressionKey: undefined, ledgerDir: join(folder, 'ledger') };
     expect(load(config).length).toBe(0);
