@@ -60,6 +60,7 @@ export interface RunRecord {
 export interface ColumnChange {
   /** Instant of the change (ISO, UTC). */
   readonly changedAt: string;
+  /** The `source` of the column. */
   readonly sourceName: string;
   readonly change: 'added' | 'widened';
   /** Null for an added column. */

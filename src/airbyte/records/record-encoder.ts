@@ -91,21 +91,15 @@ export class RecordEncoder {
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
     for (let k = 0; k < filledCount; k++) this.#writeCell(row, k);
     if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeId(labels.logId, rowIds);
-    if (labels.position !== undefined) {
-      const { position } = rowIds;
-      if (position !== undefined) {
-        lines.append(labels.position);
-        lines.append(Buffer.from(position));
-      }
-    }
-    this.#openObject(dataStart);
+    if (labels.position !== undefined) this.#writePosition(labels.position, rowIds);
+    this.#makeObject(dataStart);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
     else lines.append(LINE_END);
     this.stats.recordCount++;
   }
 
   /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
-  #openObject(start: number): void {
+  #makeObject(start: number): void {
     this.#lines.bytes[start] = OPEN_BRACE;
     this.#lines.end = Math.max(this.#lines.end, start + 1);
   }
@@ -138,6 +132,13 @@ export class RecordEncoder {
     lines.appendByte(QUOTE);
   }
 
+  /** Writes `,"item_position":7`; nothing for a row without a position. */
+  #writePosition(label: Uint8Array, { position }: RowIds): void {
+    if (position === undefined) return;
+    this.#lines.append(label);
+    this.#lines.append(Buffer.from(position));
+  }
+
   /** Writes the end of a line with misfits: `,"_rescued":{"age":"x"}},"meta":{"changes":[…]}}}`. */
   #writeMisfits(row: CsvRow): void {
     const lines = this.#lines;
@@ -153,7 +154,7 @@ export class RecordEncoder {
         const { bytes, start, end } = this.#text;
         lines.end = writeString(bytes, start, end, lines.bytes, lines.end);
       }
-      this.#openObject(objectStart);
+      this.#makeObject(objectStart);
     }
     const changes = misfits.map(({ column: { propertyName } }) => {
       rescuedCells.set(propertyName, (rescuedCells.get(propertyName) ?? 0) + 1);

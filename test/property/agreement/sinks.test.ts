@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import * as forms from '../../support/column-types.ts';
 import fc, { shares } from '../../support/property.ts';
 import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
+import { quoted } from '../../support/targets/csv.ts';
 import { type CellVector, VECTORS } from '../../support/vectors.ts';
 
 const RUNS = 6;
@@ -93,7 +94,6 @@ describe('records, DuckDB rows, the Parquet file and the Arrow stream', () => {
   });
 });
 
-const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 function byZone<T extends { readonly timezone?: string }>(all: readonly T[]): [string | undefined, T[]][] {
   const zones = [...new Set(all.map((vector) => vector.timezone))];
   return zones.map((zone) => [zone, all.filter((vector) => vector.timezone === zone)]);

@@ -14,6 +14,7 @@ import { canonical, cells, cellTextsOf, exactJson, sqlText } from '../../support
 import { fitsBytes, formsOfCell, jsonOf } from '../../support/forms.ts';
 import { newFolder } from '../../support/new-folder.ts';
 import fc from '../../support/property.ts';
+import { quoted } from '../../support/targets/csv.ts';
 import { Duck } from './duck.ts';
 
 const ZONES = [undefined, 'Asia/Seoul', 'America/New_York', 'America/Sao_Paulo', 'Pacific/Apia'];
@@ -63,8 +64,6 @@ function columns(type: ColumnType, zone: Zone | undefined) {
     })
     .filter(({ cells }) => cells.length > 0);
 }
-
-const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
 
 describe('the fast path for a clean column', () => {
   const folder = newFolder();
