@@ -86,17 +86,15 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   // 2. Tell the first problem, in this order:
   //
   //   a wrong number of words   the line is not split at all
-  //   an unknown name           makes other words seem wrong or surplus. Behind an unknown command all options seem
-  //                             unknown. Before a command an unknown option has taken its name as a word.
+  //   an unknown name           makes other words seem wrong or surplus, and that of a command all options unknown
   //   a wrong value
   //   a surplus word            it may be an id or a secret, and cannot be shown: any other problem tells more
   const isUnknownCommand = command === undefined && commandWord !== undefined;
   const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
   const optionProblem = unknownOptionError(options, table);
-  const nameProblems = argv[0]?.startsWith('-') ? [optionProblem, commandProblem] : [commandProblem, optionProblem];
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
   const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
-  const problems = [wordCountProblem, ...nameProblems, ...valueProblems, surplusProblem];
+  const problems = [wordCountProblem, commandProblem, optionProblem, ...valueProblems, surplusProblem];
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
@@ -161,11 +159,7 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
 /** The value of an option or argument. Throws a UserError for one that is given in a wrong way. */
 function parseOption({ option, name, words }: WrittenOption): unknown {
   // Messages, logs and notifications repeat addresses.
-  if (words.some(hasCredentials)) {
-    const listOption = { '--id': '--file', '--proof': '--proof-file' }[name];
-    if (listOption === undefined) throw credentialsError(name);
-    throw configError(`${name} looks like an address with a user name: give such an ID in a list, with ${listOption}.`);
-  }
+  if (words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (option.wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
   return option.parse(words, name);

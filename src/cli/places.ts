@@ -24,12 +24,6 @@ export function readPlaceAndConfig<T extends Target>(
     const target = checkedTarget(targetName, address, targets, { prefix: commandName });
     return { config, place: { target, address, ...placeSettings(config, context) } };
   }
-  // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
-  const word = targetName ?? address;
-  const target = targets.find(
-    ({ hasPlaceAt, name }) => word !== undefined && (hasPlaceAt(word) || word.endsWith(`.${name}`)),
-  );
-  if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${word}.`);
   const forms = `${commandName} ${placeUsage(targets)}`;
   throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
 }

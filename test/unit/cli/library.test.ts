@@ -35,16 +35,16 @@ it('a sync of the library throws what the command line says, with its exit code'
   await expect(sync({ ...options, config: misspelt })).rejects.toMatchObject({ exitCode: 2 });
 });
 
-it.each([
-  [{ target: 'duckdb' }, 'TARGET PLACE is missing'],
-  [{ place: 'other.duckdb' }, 'TARGET is missing: write sync duckdb other.duckdb.'],
-] as const)('a sync of the library takes %j together with its other half alone', async (half, sentence) => {
-  const config = { ...SERVICE, target: 'duckdb', place: '/none/main.duckdb' } as const;
-  await expect(sync({ ...half, config })).rejects.toMatchObject({
-    exitCode: 2,
-    message: expect.stringContaining(sentence),
-  });
-});
+it.each([{ target: 'duckdb' }, { place: 'other.duckdb' }] as const)(
+  'a sync of the library takes %j together with its other half alone',
+  async (half) => {
+    const config = { ...SERVICE, target: 'duckdb', place: '/none/main.duckdb' } as const;
+    await expect(sync({ ...half, config })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('TARGET PLACE is missing'),
+    });
+  },
+);
 
 it('the library reads no configuration file and no variables', async () => {
   const options = '{"target": "duckdb", "place": "/none/events.duckdb"}';
