@@ -52,24 +52,28 @@ export class ColumnKeys {
     return looksHashed(text) ? (this.matchingKey?.keyCheck ?? this.#keyChecks.at(-1)) : undefined;
   }
 
-  /** Throws a configuration failure if rows have hashes, but none under the key of the query: no plain id finds them. */
-  refuseOtherKeys(): void {
-    if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
+  /**
+   * Throws a configuration failure for columns in which plain ids are looked up, if rows have hashes, but none under the
+   * key of the query: no plain id finds these. If one table has it, others may have a newer one.
+   */
+  static refuseOtherKeys(columns: readonly ColumnKeys[]): void {
+    const hashed = columns.find((keys) => keys.#keyChecks.length > 0);
+    if (hashed === undefined || columns.some(({ matchingKey }) => matchingKey !== undefined)) return;
     throw configError(
-      `${this.#placeName} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+      `${hashed.#placeName} holds the column ${hashed.#source} hashed, but hash_key is missing or another one. Give the key ` +
         'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
     );
   }
 
-  /** Warns of rows that no search with the key of the query finds. `hasHashedIds`: some ids are known by a hash alone. */
-  missedRowsWarnings(hasHashedIds: boolean): string[] {
+  /** Warns of rows that a look-up of such ids misses, since their key is not that of the query. */
+  missedRowsWarnings({ hasPlainIds, hasHashedIds }: { hasPlainIds: boolean; hasHashedIds: boolean }): string[] {
     const warning = (how: string) =>
       `${this.#placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
-      'back with a sync. Run again with that key, or let profiles or a mapping name them, too.';
+      'back with a sync. Purge with that key first (--purge-only), or let profiles or a mapping name them, too.';
     if (hasHashedIds && this.#hasPlainRows && this.keyOfPlainRows === undefined)
       return [warning('plain, and only its hash is known')];
     // Under one key the hashes of an id are equal, whatever key that is.
-    if (!this.#hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
+    if (!hasPlainIds && !this.#hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);
     return hasOtherKeys ? [warning('hashed under another key')] : [];
   }

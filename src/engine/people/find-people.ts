@@ -4,6 +4,7 @@ import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
+import { ColumnKeys } from './column-keys.ts';
 import { type IdColumn, idColumnOf, type LookUp, NOTHING_FOUND } from './id-column.ts';
 import {
   joinUnifiedIds,
@@ -50,15 +51,14 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     .filter(({ id }) => !isPlaceholder(id));
   const hasHashedIds = soughtIds.some(({ id }) => looksHashed(id));
   const hasPlainIds = soughtIds.some(({ id }) => !looksHashed(id));
+  if (hasPlainIds) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
   const conditions = { events: 'false', user_profiles: 'false' };
-  const warnings = new Set<string>();
+  const warnings = new Set(searches.flatMap((search) => search.warnings));
   const leavingGroups: RowGroup[] = [];
   const keyCheckByUnifiedId = new Map<string, string | undefined>();
   for (const search of searches) {
     const { keys } = search.unifiedColumn;
-    if (hasPlainIds) keys.refuseOtherKeys();
-    for (const warning of search.externalColumn?.keys.missedRowsWarnings(false) ?? []) warnings.add(warning);
-    for (const warning of keys.missedRowsWarnings(hasHashedIds)) warnings.add(warning);
+    for (const warning of keys.missedRowsWarnings({ hasPlainIds, hasHashedIds })) warnings.add(warning);
     const suppressedIds = await search.unifiedColumn.suppressedIds(suppressedPeople);
     const unifiedLookUp = await search.unifiedColumn.lookUp([...soughtIds, ...suppressedIds]);
     conditions[search.table.name] = conditionSql(search, unifiedLookUp);
@@ -97,6 +97,8 @@ interface TableSearch {
   readonly externalColumn: IdColumn | undefined;
   readonly externalLookUp: LookUp;
   readonly unifiedColumn: IdColumn;
+  /** Sentences about rows with external ids that could not be searched. */
+  readonly warnings: readonly string[];
 }
 
 /** Looks the ids up in the columns of external ids. */
@@ -104,17 +106,22 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
   const { engine, placeName } = place;
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalSources = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
-  const searches: TableSearch[] = [];
-  for (const { name } of TABLES) {
+  const tables = TABLES.flatMap(({ name }) => {
     const [relation, state] = [place.relations[name], place.state[name]];
-    if (relation === undefined || state === undefined) continue;
+    if (relation === undefined || state === undefined) return [];
     const table = { engine, placeName, name, relation, state };
     const unifiedColumn = idColumnOf(table, UNIFIED_ID, hashKey);
     if (unifiedColumn === undefined) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
     const externalColumn = ids.length > 0 ? idColumnOf(table, externalSources[name], hashKey) : undefined;
-    externalColumn?.keys.refuseOtherKeys();
-    const externalLookUp = await externalColumn?.lookUp(ids.map((id) => ({ id, queryId: id })));
-    searches.push({ table, externalColumn, externalLookUp: externalLookUp ?? NOTHING_FOUND, unifiedColumn });
+    return [{ table, externalColumn, unifiedColumn }];
+  });
+  ColumnKeys.refuseOtherKeys(tables.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
+  const searches: TableSearch[] = [];
+  for (const table of tables) {
+    const { externalColumn } = table;
+    const externalLookUp = (await externalColumn?.lookUp(ids.map((id) => ({ id, queryId: id })))) ?? NOTHING_FOUND;
+    const warnings = externalColumn?.keys.missedRowsWarnings({ hasPlainIds: true, hasHashedIds: false }) ?? [];
+    searches.push({ ...table, externalLookUp, warnings });
   }
   return searches;
 }

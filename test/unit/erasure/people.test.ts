@@ -255,6 +255,24 @@ describe('people in a place', () => {
     expect(await look(query)).toMatchObject({ personCount: 1, warnings: [] });
   });
 
+  it('are found with the older of two keys, also beside profiles under the newer one', async () => {
+    const older = new HashKey(new Secret('the older hash key of 32 characters'));
+    const hashed = (text: string, key: HashKey) => ({ df_unified_id: key.hashOf(text) });
+    await loadHashed(D1, [{ id: 'e1', ...hashed('u1', older) }], ['df_unified_id'], older);
+    await loadHashed(D2, [{ id: 'e2', ...hashed('u1', hashKey) }], ['df_unified_id'], hashKey);
+    const sink = await place.open({ loadsProfiles: true });
+    const columns = { columns: ['df_unified_id'], key_check: hashKey.keyCheck };
+    const snapshot = place.snapshot(`df_unified_id\n${hashKey.hashOf('u1')}\n`);
+    await sink.commit([snapshot], place.facts(D1, columns), USER_PROFILES);
+    await sink.close();
+    const query = { ids: ['a'], unifiedIdsById: new Map([['a', ['u1']]]) };
+    expect((await look({ ...query, hashKey: older })).warnings).toEqual([
+      expect.stringMatching(/hashed under another key.* Purge with that key first \(--purge-only\)/),
+    ]);
+    expect(await purge({ ...query, hashKey: older })).toEqual({ rowsRemoved: 1, left: ['e2'] });
+    expect(await purge({ ...query, hashKey })).toEqual({ rowsRemoved: 2, left: [] });
+  });
+
   it('are printed row by row, without the columns that are null', async () => {
     const memo = 'a line\n\u2028another';
     await load([
