@@ -144,14 +144,12 @@ export async function findListedPeople(
 async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSettings) {
   const { ids, byColumn, searchesProfiles } = query;
   const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
-  const searchedPlaces: { readonly name: string; readonly people: PeopleInPlace }[] = [];
+  const peopleInPlaces: PeopleInPlace[] = [];
   for (const place of isSearched ? places : []) {
     runtime.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
-    searchedPlaces.push({ name: place.name, people: await (await place.target.people(place)).find(query) });
+    peopleInPlaces.push(await (await place.target.people(place)).find(query));
   }
-  const peopleInPlaces = searchedPlaces.map(({ people }) => people);
   const hasColumn = ({ state }: PeopleInPlace) => columnsNamed(state.events, byColumn).length > 0;
-  const placesWithoutColumn = byColumn === undefined ? [] : searchedPlaces.filter(({ people }) => !hasColumn(people));
   // The table has the column also if `columns_drop` keeps its values out.
   const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
@@ -164,8 +162,10 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
     ],
     warnings: [
       ...peopleInPlaces.flatMap(({ warnings }) => warnings),
-      ...placesWithoutColumn.map(
-        ({ name }) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
+      ...peopleInPlaces.flatMap((people, i) =>
+        byColumn === undefined || hasColumn(people)
+          ? []
+          : `${places[i].name} has no column ${byColumn}: people are found there in the other ways alone.`,
       ),
     ],
   };

@@ -44,14 +44,11 @@ export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMin
  * True for an id that an erasure requests: by what the ledger knows now, since another run may have deleted it meanwhile.
  * Without settings nobody is requested.
  */
-export const isToRequest = (
-  { id, requestedAt }: ListedId,
-  { history }: Ledger,
-  settings: RequestSettings | undefined,
-): boolean => settings !== undefined && (settings.again || !history.of(id).isDone(requestedAt));
+export const isToRequest = ({ id, requestedAt }: ListedId, { history }: Ledger, settings?: RequestSettings): boolean =>
+  settings !== undefined && (settings.again || !history.of(id).isDone(requestedAt));
 
 /** True for an id that was deleted before, and is requested once more: the person may have come back. */
-export const isToRequestAgain = (listedId: ListedId, ledger: Ledger, settings: RequestSettings | undefined): boolean =>
+export const isToRequestAgain = (listedId: ListedId, ledger: Ledger, settings?: RequestSettings): boolean =>
   ledger.history.of(listedId.id).decision === 'done' && isToRequest(listedId, ledger, settings);
 
 /** The ledger has every answer by then. `hasConfirmed`: the service has confirmed a deletion, of whichever id. */

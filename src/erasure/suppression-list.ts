@@ -24,10 +24,6 @@ type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
 };
 
-interface AddOptions extends Pick<LockOptions, 'clock' | 'signal'> {
-  readonly hashKey?: HashKey | undefined;
-}
-
 const NEW_LIST_HINT =
   'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
 
@@ -89,8 +85,10 @@ export class SuppressionList {
    * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
    * which is on disk then. Throws UserError, also if another purge holds the lock too long.
    */
-  async add(people: KeyCheckByUnifiedId, options: AddOptions): Promise<number> {
-    const { clock, signal, hashKey } = options;
+  async add(
+    people: KeyCheckByUnifiedId,
+    { clock, signal, hashKey }: Pick<LockOptions, 'clock' | 'signal'> & { readonly hashKey?: HashKey | undefined },
+  ): Promise<number> {
     const newPeople = new Map([...people].filter(([unifiedId]) => !isPlaceholder(unifiedId)));
     // A hash beside its plain id needs no key: downloads know the person by the plain id.
     for (const unifiedId of newPeople.keys()) {

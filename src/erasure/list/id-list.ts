@@ -45,8 +45,7 @@ export interface ListCounts {
 
 /** The ledger gets a line for each id in one string: about 400 characters an id, of 2^29 at most. */
 const MAX_IDS = 1_000_000;
-const CONTROL = /\p{Cc}/u;
-const LONE_SURROGATE = /\p{Surrogate}/u;
+const CONTROL_OR_LONE_SURROGATE = /[\p{Cc}\p{Surrogate}]/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
 const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonly fault: string }[] = [
   { isOdd: (id) => UNSEEN_EDGE.test(id), fault: 'begins or ends with a blank' },
@@ -183,7 +182,7 @@ export function rowsText(rowNumbers: readonly number[], count = rowNumbers.lengt
 
 function refusalOf(id: string): Refusal | undefined {
   if (isBlank(id)) return 'missing';
-  if (LONE_SURROGATE.test(id) || CONTROL.test(id)) return 'not_text';
+  if (CONTROL_OR_LONE_SURROGATE.test(id)) return 'not_text';
   return isPlaceholder(id) ? 'placeholder' : undefined;
 }
 
