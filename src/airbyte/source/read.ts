@@ -148,7 +148,7 @@ async function deliverDay(result: DayResult, streams: readonly StreamProgress[],
 function writeDay(day: CheckedDay, table: Table, streams: readonly StreamSchemas[], deps: ReadDeps) {
   const { config, writer, clock, signal } = deps;
   const options = { table, timezone: config.timezone, emittedAt: clock.now(), signal };
-  return writeRecords(day, streams, (lines) => writer.writeBytes(lines), options);
+  return writeRecords(day, streams, (lines) => writer.queueAndDrain(lines), options);
 }
 
 /** A logger that logs each message once: streams that read the same days warn of the same things. */

@@ -40,7 +40,7 @@ describe('the writer', () => {
     const { out, take, text } = slowReader();
     const writer = new MessageWriter(out);
     void writer.writeLine('one');
-    void writer.writeBytes(Buffer.from('two\n'));
+    void writer.queueAndDrain(Buffer.from('two\n'));
     await take(2);
     expect(text()).toBe('one\ntwo\n');
   });
@@ -65,7 +65,7 @@ describe('the writer', () => {
     });
     const heard: unknown[] = [];
     const writer = new MessageWriter(out, (error) => heard.push(error));
-    await expect(writer.writeBytes(Buffer.from('x\n'))).rejects.toThrow('EPIPE');
+    await expect(writer.queueAndDrain(Buffer.from('x\n'))).rejects.toThrow('EPIPE');
     await expect(writer.writeLine('y')).rejects.toThrow('EPIPE');
     await expect(writer.drain()).rejects.toThrow('EPIPE');
     expect(heard).toHaveLength(1);
