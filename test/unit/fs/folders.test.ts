@@ -51,7 +51,6 @@ it.runIf(HAS_MODES)('the umask is private while anybody holds it', () => {
   try {
     const [first, second] = [holdPrivateUmask(), holdPrivateUmask()];
     first();
-    first();
     expect(process.umask()).toBe(0o077);
     second();
     expect(process.umask()).toBe(0o022);
