@@ -13,15 +13,9 @@ import { retentionMsOf } from './vacuum.ts';
 /** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
 
-/**
- * The tables of a place.
- *
- *   no table                   profiles of somebody else, and those that a load of days does not read
- *   a table without a state    nothing was committed to it yet
- *   profiles without a file    the last snapshot was empty, or somebody removed the file
- */
 export interface DeltaTables {
   readonly events: DeltaTable;
+  /** Undefined if somebody else made it, or if a load of days did not read it. */
   readonly user_profiles: DeltaTable | undefined;
 }
 
@@ -30,8 +24,9 @@ export interface DeltaVersion extends PlaceVersion {
 }
 
 /**
- * Makes a change of a place. Stores all files. Then creates the entry of each table that changes, events first, and
- * each checkpoint that is due. Throws a transient failure if another writer has created an entry first.
+ * Makes a change of a place. Writes older files anew whose columns it widens, and stores all files. Then creates the
+ * entry of each table that changes, events first, and each checkpoint that is due. Throws a transient failure if another
+ * writer has created an entry first.
  */
 export async function commitToTables(
   place: OpenPlace,
@@ -40,8 +35,13 @@ export async function commitToTables(
 ): Promise<DeltaTables> {
   const { storage } = place;
   const { tables: tablesBefore } = version;
-  const changes = { events: await changeOfEvents(place, version, change), user_profiles: changeOfProfiles(change) };
-  const newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.fileChanges ?? []));
+  const fileChanges = [...change.fileChanges];
+  for await (const rewritten of rewriteOutdated(place, version.files, change)) fileChanges.push(rewritten);
+  const changes = {
+    events: changeOfEvents(version, { ...change, fileChanges }),
+    user_profiles: changeOfProfiles(change),
+  };
+  const newFiles = newFilesIn(fileChanges);
   // No reader sees them before their entry.
   await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
   const tablesAfter = { ...tablesBefore };
@@ -78,15 +78,9 @@ function raceLostError(tableAddress: string, isEventsCommitted: boolean): UserEr
  *   missing files         the entry takes them out of the log
  *   another state         the log of events also has what belongs to the whole place
  */
-async function changeOfEvents(
-  place: OpenPlace,
-  versionBefore: DeltaVersion,
-  change: PlaceChange,
-): Promise<TableChange | undefined> {
+function changeOfEvents(versionBefore: DeltaVersion, change: PlaceChange): TableChange | undefined {
   const { kind, state } = change;
   const fileChanges = change.fileChanges.filter(({ table }) => table === EVENTS.name);
-  // Other files get the types that columns have now.
-  for await (const rewritten of rewriteOutdated(place, versionBefore.files, change)) fileChanges.push(rewritten);
   const stateAfter = { ...state.events, suppressionLength: state.suppressionLength };
   const { snapshot, missingPaths, state: stateBefore } = versionBefore.tables.events;
   const areFirstProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;

@@ -39,8 +39,7 @@ export async function createNextEntry(
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
   const logVersion = snapshot.logVersion + 1;
   if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;
-  // The commit has removed what was missing.
-  return tableOf(place, snapshot.after(logVersion, actions), new Set());
+  return tableOf(place, snapshot.after(logVersion, actions), table.missingPaths);
 }
 
 /** All that the entry says of a change. */
