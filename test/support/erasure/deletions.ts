@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import { destination } from '../../../src/airbyte/destination/destination.ts';
 import type { Clock } from '../../../src/base/clock.ts';
-import { type InProcess, InputFiles, type Json, type Output, runInProcess } from '../airbyte/connector.ts';
+import { InputFiles, type Json, type Output, runInProcess } from '../airbyte/connector.ts';
 import { LeapingClock } from '../clock.ts';
 import { newFolder } from '../new-folder.ts';
 
@@ -72,15 +72,14 @@ function idIn(body: string): string | undefined {
   }
 }
 
-/** The folders of a test. */
-class Folders {
-  readonly root = newFolder();
-  readonly ledger = join(this.root, 'ledger');
-
-  ledgerLines(): Json[] {
-    const lines = readFileSync(join(this.ledger, 'ledger.jsonl'), 'utf8').split('\n');
+function newFolders() {
+  const root = newFolder();
+  const ledger = join(root, 'ledger');
+  const ledgerLines = (): Json[] => {
+    const lines = readFileSync(join(ledger, 'ledger.jsonl'), 'utf8').split('\n');
     return lines.filter((line) => line !== '').map((line): Json => JSON.parse(line));
-  }
+  };
+  return { root, ledger, ledgerLines };
 }
 
 export const TOKEN = 'marked-token-5b1f0c';
@@ -88,14 +87,14 @@ export const TOKEN = 'marked-token-5b1f0c';
 /** What a test of deletions works with. */
 interface DeletionSetup {
   server: DeletionServer;
-  folders: Folders;
+  folders: ReturnType<typeof newFolders>;
   files: InputFiles;
   /** How the server answers; at first with success. */
   answer: Answer;
   /** A configuration that deletes at the server, into the ledger of `folders`. */
   config(more?: Json): Json;
-  /** Runs `write` in this process. */
-  write(input: WriteOptions['input'], more?: Json, catalog?: Json): Promise<Output>;
+  /** Runs `write` in this process over whole input lines. */
+  write(input: readonly string[], more?: Json, catalog?: Json, clock?: Clock): Promise<Output>;
 }
 
 /** A server, folders and input files, made for each test of the calling file and removed after it. */
@@ -104,7 +103,7 @@ export function setUpDeletions(settings: Json = {}): DeletionSetup {
   beforeEach(async () => {
     setup.answer = accept;
     setup.server = await startDeletionServer((...all) => setup.answer?.(...all));
-    setup.folders = new Folders();
+    setup.folders = newFolders();
     setup.files = new InputFiles();
   });
   afterEach(async () => {
@@ -121,8 +120,11 @@ export function setUpDeletions(settings: Json = {}): DeletionSetup {
     ...more,
   });
   const complete = setup as DeletionSetup;
-  complete.write = (input, more, catalog) =>
-    write({ files: complete.files, config: complete.config(more), input, ...(catalog && { catalog }) });
+  complete.write = (input, more, catalog = people(), clock = new LeapingClock()) => {
+    const { files } = complete;
+    const words = ['write', '--config', files.write(complete.config(more)), '--catalog', files.write(catalog, 'txt')];
+    return runInProcess(destination, words, { clock, input });
+  };
   return complete;
 }
 
@@ -160,22 +162,3 @@ export const state = (n: number): string =>
     type: 'STATE',
     state: { type: 'STREAM', id: n, stream: { stream_descriptor: { name: 'people' }, stream_state: { n } } },
   });
-
-export interface WriteOptions extends Omit<InProcess, 'clock'> {
-  readonly files: InputFiles;
-  readonly config: Json;
-  readonly catalog?: Json;
-  readonly clock?: Clock;
-}
-
-/** Runs `write` in this process over whole input lines. */
-export function write({
-  files,
-  config,
-  catalog = people(),
-  clock = new LeapingClock(),
-  ...io
-}: WriteOptions): Promise<Output> {
-  const words = ['write', '--config', files.write(config), '--catalog', files.write(catalog, 'txt')];
-  return runInProcess(destination, words, { clock, ...io });
-}

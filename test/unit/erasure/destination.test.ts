@@ -14,7 +14,6 @@ import {
   state,
   statsOf,
   TOKEN,
-  write,
 } from '../../support/erasure/deletions.ts';
 
 const setup = setUpDeletions();
@@ -197,14 +196,10 @@ describe('a sync', () => {
 describe('ten days of syncs', () => {
   const DAY_MS = 86_400_000;
   const START = Date.UTC(2026, 10, 21);
-  const on = (day: number, input: readonly string[], more: Json = {}) =>
-    write({
-      files: setup.files,
-      config: setup.config(more),
-      catalog: more.requested_at_field === undefined ? people() : withTime,
-      input,
-      clock: new LeapingClock(START + day * DAY_MS),
-    });
+  const on = (day: number, input: readonly string[], more: Json = {}) => {
+    const catalog = more.requested_at_field === undefined ? people() : withTime;
+    return setup.write(input, more, catalog, new LeapingClock(START + day * DAY_MS));
+  };
 
   it('of a source that sends everything each day request each ID once, and nobody who came back', async () => {
     for (let day = 0; day < 10; day++) {
