@@ -79,10 +79,11 @@ export function networkProblem(error: unknown, host: string, addressKey?: string
   return { needsUser: false, code, clause: `${clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 
-function proxyProblem({ host, status, isRefused, cause }: ProxyError): NetworkProblem {
+function proxyProblem({ host, status, code, cause }: ProxyError): NetworkProblem {
   const proxy = `the proxy ${host} of HTTPS_PROXY`;
   if (status === undefined) return { ...networkProblem(cause, proxy), code: 'proxy' };
-  if (!isRefused) return { needsUser: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };
+  if (code !== 'ERR_PROXY_REFUSED')
+    return { needsUser: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };
   const advice = 'check its user name and password, or add the host to NO_PROXY';
   return { needsUser: true, code: 'proxy', clause: `${proxy} refused to connect (HTTP ${status}): ${advice}` };
 }

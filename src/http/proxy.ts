@@ -47,17 +47,14 @@ export class ProxyError extends Error {
   /** Host and port of the proxy. */
   readonly host: string;
   readonly status: number | undefined;
-  /** True if the proxy refused to connect: only the user can help. */
-  readonly isRefused: boolean;
-  /** The S3 client attempts a request again for the code of Node, and not for ours. */
-  readonly code: 'ECONNREFUSED' | 'ERR_PROXY_REFUSED';
+  /** Ours, if the proxy refused to connect: only the user can help. For that of Node the S3 client asks again. */
+  readonly code: 'ERR_PROXY_REFUSED' | 'ECONNREFUSED';
 
   constructor({ host }: URL, status: number | undefined, cause?: Error) {
     super(`the proxy ${host} gave no connection`, { cause });
     this.host = host;
     this.status = status;
-    this.isRefused = status === 403 || status === 407;
-    this.code = this.isRefused ? 'ERR_PROXY_REFUSED' : 'ECONNREFUSED';
+    this.code = status === 403 || status === 407 ? 'ERR_PROXY_REFUSED' : 'ECONNREFUSED';
   }
 }
 
