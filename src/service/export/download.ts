@@ -64,21 +64,18 @@ class Download<Output extends BodyOutput> {
   }
 
   async run(): Promise<DownloadResult<Output>> {
-    const { clock, random, signal } = this.#options;
+    const { label, clock, random, signal } = this.#options;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
     const bodyOrNoDownload = await retry(policy, ({ pause }) => this.#attempt(pause));
-    return { ...(bodyOrNoDownload ?? this.#noDownloadAfterAllAttempts()), exports: this.#exports };
-  }
-
-  #noDownloadAfterAllAttempts(): NoDownload {
+    if (bodyOrNoDownload !== undefined) return { ...bodyOrNoDownload, exports: this.#exports };
     const lastAttempt = this.#failedAttempts[this.#failedAttempts.length - 1];
-    const statement = `the export of ${this.#options.label} failed ${BACKOFF.attempts} times`;
-    return forLaterRun(lastAttempt, `${statement}, at last because ${withCode(lastAttempt)}; nothing of it was stored`);
+    const statement = `the export of ${label} failed ${BACKOFF.attempts} times`;
+    const clause = `${statement}, at last because ${withCode(lastAttempt)}; nothing of it was stored`;
+    return { ...forLaterRun(lastAttempt, clause), exports: this.#exports };
   }
 
   /** The result, or undefined if it is to be attempted again, after `pause` (ms); the last attempt has none. */
   async #attempt(pause: number | undefined): Promise<CheckedBody<Output> | NoDownload | undefined> {
-    const { label } = this.#options;
     let bodyOrNoData = await this.#sendOnce();
     // A refusal for the quota is no attempt.
     while (bodyOrNoData.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS)
@@ -87,15 +84,13 @@ class Download<Output extends BodyOutput> {
       case 'checked':
         this.#warnOfInvalidUtf8(bodyOrNoData);
         return bodyOrNoData;
-      case 'wait':
-        return forLaterRun(bodyOrNoData, `${label}: ${bodyOrNoData.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
-      case 'retry':
-      case 'retry_or_split': {
-        const noDownload = this.#noDownloadIfFinal(bodyOrNoData);
-        this.#failedAttempts.push(bodyOrNoData);
-        if (noDownload === undefined && pause !== undefined) this.#logRetry(bodyOrNoData, pause);
-        return noDownload;
+      case 'wait': {
+        const clause = `${this.#options.label}: ${bodyOrNoData.clause}, for the ${MAX_QUOTA_REFUSALS}th time`;
+        return forLaterRun(bodyOrNoData, clause);
       }
+      case 'retry':
+      case 'retry_or_split':
+        return this.#failAttempt(bodyOrNoData, pause);
       default:
         // The compiler narrows the kind alone.
         return { ...bodyOrNoData, kind: bodyOrNoData.kind };
@@ -103,24 +98,24 @@ class Download<Output extends BodyOutput> {
   }
 
   /** The failure of the download if another attempt would fail as well; undefined if it may succeed. */
-  #noDownloadIfFinal(noData: NoData): NoDownload | undefined {
+  #failAttempt(noData: NoData, pause: number | undefined): NoDownload | undefined {
+    const { label, logger } = this.#options;
     const { kind, code, clause, where } = noData;
-    const brokeEqually = (attempt: NoData) => attempt.code === code && attempt.where?.row === where?.row;
-    if (where !== undefined && this.#failedAttempts.some(brokeEqually)) {
-      const statement = `the export of ${this.#options.label} is broken twice in the same way`;
+    const brokeEqually = (earlier: NoData) => earlier.code === code && earlier.where?.row === where?.row;
+    const isBrokenAgain = where !== undefined && this.#failedAttempts.some(brokeEqually);
+    const attempt = this.#failedAttempts.push(noData);
+    if (isBrokenAgain) {
+      const statement = `the export of ${label} is broken twice in the same way`;
       return forLaterRun(noData, `${statement}: ${clause}. Nothing of it was stored`);
     }
-    const splitAttempts = [...this.#failedAttempts, noData].filter((attempt) => attempt.kind === 'retry_or_split');
-    const isTooLarge = kind === 'retry_or_split' && splitAttempts.length >= TOO_LARGE_AFTER;
-    return isTooLarge ? { ...noData, kind: 'too_large' } : undefined;
-  }
-
-  #logRetry(noData: NoData, pause: number): void {
-    const { label, logger } = this.#options;
-    const { length: attempt } = this.#failedAttempts;
-    const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(noData)}`;
-    const fields = { attempt, cause: noData.code, pause_ms: pause };
-    logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
+    const splitAttempts = this.#failedAttempts.filter((failed) => failed.kind === 'retry_or_split');
+    if (kind === 'retry_or_split' && splitAttempts.length >= TOO_LARGE_AFTER) return { ...noData, kind: 'too_large' };
+    if (pause !== undefined) {
+      const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(noData)}`;
+      const fields = { attempt, cause: code, pause_ms: pause };
+      logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
+    }
+    return undefined;
   }
 
   #warnOfInvalidUtf8({ scan }: CheckedBody): void {
