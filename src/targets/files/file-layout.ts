@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
-import { COLUMN_TYPES, type ColumnType, codecOf } from '../../cells/types/column-types.ts';
+import { codecOf } from '../../cells/types/column-types.ts';
 import type { DuckDbColumn, DuckDbType } from '../../cells/types/duckdb-types.ts';
-import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName, typedColumns } from '../../table/tables.ts';
 
@@ -43,7 +43,3 @@ export function fileColumns(layout: FileLayout, { columns, timezone }: TableStat
     ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdbType] as const),
   ]);
 }
-
-/** The type of a column that has this type in a file; undefined if no column has. */
-export const columnTypeOf = (fileType: DuckDbType | undefined, zone: Zone | undefined): ColumnType | undefined =>
-  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === fileType);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { castSql, identifier, literal } from '../../base/sql.ts';
-import { widenSql } from '../../cells/types/column-types.ts';
+import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql, PATH_COLUMN } from '../../engine/column-sql.ts';
 import { isEngineFailure } from '../../engine/session/engine-errors.ts';
@@ -12,7 +12,7 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName, typedColumns } from '../../table/tables.ts';
-import { columnTypeOf, type FileColumns, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
+import { type FileColumns, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { byteRangesOfColumns, countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
@@ -55,7 +55,7 @@ async function selectFilesSql(place: OpenPlace, table: TableName, state: TableSt
     return `${castSql(columnsInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
   });
   const valueSqls = typedColumns(columns).map(({ name, type }) => {
-    const typeInFiles = columnTypeOf(columnsInFiles.get(name), zone);
+    const typeInFiles = COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === columnsInFiles.get(name));
     const valueSql = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
     return `${castToTypeSql(valueSql, type, zone)} AS ${identifier(name)}`;
   });

@@ -1,4 +1,4 @@
-import { transientError, type UserError } from '../../../base/errors.ts';
+import { transientError } from '../../../base/errors.ts';
 import { mapConcurrently } from '../../../storage/concurrently.ts';
 import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
@@ -53,20 +53,13 @@ export async function commitToTables(
     if (tableAfter === undefined) {
       const uncommittedFiles = newFiles.filter(({ table }) => !committedTables.includes(table));
       await storage.remove(uncommittedFiles.map(({ path }) => path));
-      throw raceLostError(`${storage.address}/${name}`, committedTables.length > 0);
+      throw transientError(`Another run has committed to ${storage.address}/${name} first: run again.`);
     }
     tablesAfter[name] = tableAfter;
     committedTables.push(name);
     await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place));
   }
   return tablesAfter;
-}
-
-function raceLostError(tableAddress: string, isEventsCommitted: boolean): UserError {
-  const keptPart = isEventsCommitted
-    ? 'of this commit, only the change of events was kept'
-    : 'nothing of this commit was kept';
-  return transientError(`Another run has committed to ${tableAddress} first: ${keptPart}. Run again.`);
 }
 
 /**

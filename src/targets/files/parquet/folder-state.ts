@@ -67,18 +67,16 @@ export interface FolderRecord {
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /**
-   * The table of profiles whose file is damaged, or was removed. It is kept for its receipt: by that a copy which is
-   * put back is the right one, or is older.
-   */
-  readonly lostProfiles: TableState | undefined;
   /** As it was read; undefined before the first commit. What it says of a damaged file is kept for the right copy. */
   readonly record: FolderRecord | undefined;
 }
 
-/** The table of profiles, also a lost one; undefined if there is none, or one of another program. */
-export const storedProfilesOf = ({ state, lostProfiles }: FolderVersion): TableState | undefined =>
-  state.user_profiles ?? lostProfiles;
+/**
+ * The table of profiles, also if its file is damaged or was removed; undefined if there is none, or one of another
+ * program. By its receipt a copy that is put back is the right one, or is older.
+ */
+export const storedProfilesOf = ({ state, record }: FolderVersion): TableState | undefined =>
+  state.user_profiles ?? record?.state.user_profiles;
 
 /** The size and the time of a file on the disk; undefined if there is none. */
 export function sizeAndTime(localPath: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {

@@ -33,7 +33,6 @@ const EMPTY_FOLDER: FolderVersion = {
   files: [],
   damagedFiles: [],
   removedDays: [],
-  lostProfiles: undefined,
   record: undefined,
 };
 
@@ -48,14 +47,13 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   for (const path of await eventPathsIn(storage)) days.push(await compareAt(path));
   const profiles = await compareAt(PROFILES_FILE);
   const { events, removedDays } = eventsWith(record.state.events, days, engine.clock.now());
-  const { user_profiles, lostProfiles } = profilesWith(record.state.user_profiles, profiles);
+  const user_profiles = profilesWith(record.state.user_profiles, profiles);
   return {
     isLoaded: true,
     state: { ...record.state, events, user_profiles },
     files: [...days, profiles].flatMap(({ file }) => file ?? []),
     damagedFiles: [...days, profiles].flatMap(({ damagedFile }) => damagedFile ?? []),
     removedDays,
-    lostProfiles,
     record,
   };
 }
@@ -156,14 +154,10 @@ function eventsWith(before: TableState, days: readonly FileComparison[], now: nu
   return { events: { ...before, receipts: withPrunedDays(receipts, removedDays, now) }, removedDays };
 }
 
-/** The table of profiles with the receipt of an adopted file. Without its file it is lost, unless it has no row. */
-function profilesWith(
-  before: TableState | undefined,
-  { file, receipt }: FileComparison,
-): { readonly user_profiles?: TableState; readonly lostProfiles?: TableState } {
-  const user_profiles = before && receipt ? { ...before, receipts: receiptsOf([receipt]) } : before;
-  const [storedReceipt] = user_profiles?.receipts.values() ?? [];
+/** The table of profiles with the receipt of an adopted file. Without its file there is none, unless it has no row. */
+function profilesWith(before: TableState | undefined, { file, receipt }: FileComparison): TableState | undefined {
+  if (before !== undefined && receipt !== undefined) return { ...before, receipts: receiptsOf([receipt]) };
   // A killed first load leaves a table without a receipt, and perhaps without a file.
-  if (user_profiles === undefined || storedReceipt === undefined) return {};
-  return file !== undefined || storedReceipt.rows_stored === 0 ? { user_profiles } : { lostProfiles: user_profiles };
+  const [storedReceipt] = before?.receipts.values() ?? [];
+  return file !== undefined || storedReceipt?.rows_stored === 0 ? before : undefined;
 }
