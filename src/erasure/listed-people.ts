@@ -7,7 +7,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { EXTERNAL_ID } from '../cells/header.ts';
 import {
   columnsNamed,
-  joinUnifiedIds,
+  joinIds,
   type PeopleInPlace,
   type PeopleQuery,
   personIdOf,
@@ -115,7 +115,7 @@ export async function findListedPeople(
     ...(profiles === undefined ? [] : ['the profiles of the service']),
     ...placeSearch.usedWays,
   ];
-  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, placeSearch.unifiedIdsById);
+  const unifiedIdsById = joinIds(profiles?.unifiedIdsById, unifiedIdsInMapping, placeSearch.unifiedIdsById);
   const missedIds = listedIds.filter((listedId) => !unifiedIdsById.has(listedId.id) && !isErased(listedId));
   if (usedWays.length === 0 && missedIds.length > 0) {
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
@@ -154,7 +154,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
   const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
   return {
-    unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
+    unifiedIdsById: joinIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
     similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),

@@ -4,16 +4,7 @@ import { nfc } from '../../base/text.ts';
 import { NOTHING_HASHED } from '../../extract/export-settings.ts';
 import { looksHashed, type SearchedTable } from './people.ts';
 
-/**
- * The keys under which the rows of a column are hashed; no row tells which one is its own. A query has one key, which
- * may be any of them:
- *
- *     rows of the column            matchingKey   keyOfPlainRows
- *     all plain                     undefined     the key
- *     plain, or hashed under it     the key       the key
- *     all hashed, some under it     the key       undefined
- *     all hashed under other keys   undefined     undefined
- */
+/** The keys under which the rows of a column are hashed; no row tells which one is its own. */
 export class ColumnKeys {
   /** The key of the query if rows have hashes under it, else undefined. */
   readonly matchingKey: HashKey | undefined;

@@ -7,7 +7,7 @@ import { type ByTable, TABLES } from '../../table/tables.ts';
 import { ColumnKeys } from './column-keys.ts';
 import { type IdColumn, idColumnOf, type LookUp, NOTHING_FOUND } from './id-column.ts';
 import {
-  joinUnifiedIds,
+  joinIds,
   looksHashed,
   type PeopleInPlace,
   type PeopleQuery,
@@ -43,25 +43,29 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
       for (const id of queryIds) unifiedIdEntries.push([id, unifiedIds]);
     }
   }
-  const unifiedIdsById = joinUnifiedIds(query.unifiedIdsById, unifiedIdEntries);
+  const unifiedIdsById = joinIds(query.unifiedIdsById, unifiedIdEntries);
 
   // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
-  const soughtIds = ids
-    .flatMap((queryId) => (unifiedIdsById.get(queryId) ?? []).map((id) => ({ id, queryId })))
-    .filter(({ id }) => !isPlaceholder(id));
-  const hasHashedIds = soughtIds.some(({ id }) => looksHashed(id));
-  const hasPlainIds = soughtIds.some(({ id }) => !looksHashed(id));
+  const queryIdsByUnifiedId = joinIds(
+    ids
+      .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const))
+      .filter(([unifiedId]) => !isPlaceholder(unifiedId)),
+  );
+  const hasHashedIds = [...queryIdsByUnifiedId.keys()].some(looksHashed);
+  const hasPlainIds = ![...queryIdsByUnifiedId.keys()].every(looksHashed);
   if (hasPlainIds) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
   const conditions = { events: 'false', user_profiles: 'false' };
   const warnings = new Set(searches.flatMap((search) => search.warnings));
   const leavingGroups: RowGroup[] = [];
   const keyCheckByUnifiedId = new Map<string, string | undefined>();
   for (const search of searches) {
-    const { keys } = search.unifiedColumn;
+    const { unifiedColumn } = search;
+    const { keys } = unifiedColumn;
     for (const warning of keys.missedRowsWarnings({ hasPlainIds, hasHashedIds })) warnings.add(warning);
-    const suppressedIds = await search.unifiedColumn.suppressedIds(suppressedPeople);
-    const unifiedLookUp = await search.unifiedColumn.lookUp([...soughtIds, ...suppressedIds]);
-    conditions[search.table.name] = conditionSql(search, unifiedLookUp);
+    // An id of the suppression list alone stands for none of the query.
+    const suppressedIds = (await unifiedColumn.suppressedIds(suppressedPeople)).map((id) => [id, []] as const);
+    const unifiedLookUp = await unifiedColumn.lookUp(new Map([...suppressedIds, ...queryIdsByUnifiedId]));
+    conditions[search.name] = conditionSql(search, unifiedLookUp);
     for (const group of await groupRows(search, unifiedLookUp)) {
       leavingGroups.push(group);
       if (group.queryIds.size === 0) continue;
@@ -91,8 +95,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 }
 
 /** A table, its columns of ids, and its rows that hold an external id of the query. */
-interface TableSearch {
-  readonly table: SearchedTable;
+interface TableSearch extends SearchedTable {
   /** Undefined if the table has no column in which the ids of the query are looked up. */
   readonly externalColumn: IdColumn | undefined;
   readonly externalLookUp: LookUp;
@@ -113,13 +116,13 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     const unifiedColumn = idColumnOf(table, UNIFIED_ID, hashKey);
     if (unifiedColumn === undefined) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
     const externalColumn = ids.length > 0 ? idColumnOf(table, externalSources[name], hashKey) : undefined;
-    return [{ table, externalColumn, unifiedColumn }];
+    return [{ ...table, externalColumn, unifiedColumn }];
   });
   ColumnKeys.refuseOtherKeys(tables.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
   const searches: TableSearch[] = [];
   for (const table of tables) {
     const { externalColumn } = table;
-    const externalLookUp = (await externalColumn?.lookUp(ids.map((id) => ({ id, queryId: id })))) ?? NOTHING_FOUND;
+    const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NOTHING_FOUND;
     const warnings = externalColumn?.keys.missedRowsWarnings({ hasPlainIds: true, hasHashedIds: false }) ?? [];
     searches.push({ ...table, externalLookUp, warnings });
   }
@@ -139,11 +142,11 @@ interface RowGroup {
 
 /** The rows that one of the two look-ups finds, by the ids in their cells. Placeholders are left out: they name nobody. */
 async function groupRows(search: TableSearch, unifiedLookUp: LookUp): Promise<RowGroup[]> {
-  const { table, externalColumn, externalLookUp, unifiedColumn } = search;
-  const rows = await table.engine.rows(`
+  const { engine, relation, externalColumn, externalLookUp, unifiedColumn } = search;
+  const rows = await engine.rows(`
     SELECT ${externalColumn?.cellListSql ?? '[]'} AS external_ids, ${unifiedColumn.cellListSql} AS unified_ids,
       count(*) AS row_count
-    FROM ${table.relation}
+    FROM ${relation}
     WHERE ${conditionSql(search, unifiedLookUp)}
     GROUP BY ALL`);
   const withoutPlaceholders = (cells: unknown) =>

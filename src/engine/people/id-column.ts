@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { groupBy } from '../../base/group.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
@@ -8,14 +7,8 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { rescueKey, type TypedColumn } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { columnsNamed, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
+import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
-
-/** An id that cells may hold, and the id of the query that it stands for; without one for the suppression list. */
-interface SoughtId {
-  readonly id: string;
-  readonly queryId?: string;
-}
 
 /** An id, and a cell that stands for it. */
 interface IdInCell {
@@ -69,26 +62,23 @@ export class IdColumn {
     this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellListSql}) AS cell FROM ${table.relation})`;
   }
 
-  /** Looks for the cells that hold one of these ids. */
-  async lookUp(soughtIds: readonly SoughtId[]): Promise<LookUp> {
-    if (soughtIds.length === 0) return NOTHING_FOUND;
-    const soughtById = groupBy(soughtIds, ({ id }) => id);
-    const byCell = groupBy(await this.#cellsOf([...soughtById.keys()]), ({ cell }) => cell);
+  /** Looks for the cells that hold one of these ids. Each stands for some ids of the query, or none. */
+  async lookUp(queryIdsById: ReadonlyMap<string, readonly string[]>): Promise<LookUp> {
+    if (queryIdsById.size === 0) return NOTHING_FOUND;
+    const idsInCells = await this.#cellsOf([...queryIdsById.keys()]);
+    const queryIdsByCell = joinIds(idsInCells.map(({ id, cell }) => [cell, queryIdsById.get(id) ?? []]));
     const cellTable = `temp.main._dfinery_cells_${randomBytes(8).toString('hex')}`;
-    const cells = [...byCell.keys()];
+    const cells = [...queryIdsByCell.keys()];
     await this.#engine.run(`CREATE TEMP TABLE ${cellTable} AS SELECT unnest($cells) AS cell`, { cells });
     const isSoughtSql = (cellSql: string) => `coalesce(${cellSql} IN (SELECT cell FROM ${cellTable}), false)`;
     return {
       conditionSql: anyOfSql(this.#cellSqls.map(isSoughtSql)),
-      queryIdsOf: (cells) => {
-        const idsInCells = cells.flatMap((cell) => byCell.get(cell) ?? []);
-        return idsInCells.flatMap(({ id }) => soughtById.get(id) ?? []).flatMap(({ queryId }) => queryId ?? []);
-      },
+      queryIdsOf: (cells) => cells.flatMap((cell) => queryIdsByCell.get(cell) ?? []),
     };
   }
 
   /** The ids in its cells that are on the suppression list, by the id or by its hash. */
-  async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<SoughtId[]> {
+  async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const { keyOfPlainRows } = this.keys;
@@ -97,7 +87,7 @@ export class IdColumn {
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isSuppressedSql))}`;
     const pads = { ...key.hmacPads('list_key'), ...keyOfPlainRows?.hmacPads('hash_key') };
     const rows = await this.#engine.rows(sql, { hmacs, ...pads });
-    return rows.map(({ cell }) => ({ id: String(cell) }));
+    return rows.map(({ cell }) => String(cell));
   }
 
   /**

@@ -93,17 +93,17 @@ export interface PeopleInPlace {
   readonly warnings: readonly string[];
 }
 
-/** The unified ids of each id, from all of these sources. */
-export function joinUnifiedIds(
-  ...sources: readonly (Iterable<readonly [id: string, unifiedIds: readonly string[]]> | undefined)[]
-): UnifiedIdsById {
-  const byId = new Map<string, Set<string>>();
-  for (const [id, unifiedIds] of sources.flatMap((source) => [...(source ?? [])])) {
-    const joined = byId.get(id) ?? new Set();
-    for (const unifiedId of unifiedIds) joined.add(unifiedId);
-    byId.set(id, joined);
+/** The ids by each key, every one once, from all of these sources. */
+export function joinIds(
+  ...sources: readonly (Iterable<readonly [key: string, ids: readonly string[]]> | undefined)[]
+): ReadonlyMap<string, readonly string[]> {
+  const idsByKey = new Map<string, Set<string>>();
+  for (const [key, ids] of sources.flatMap((source) => [...(source ?? [])])) {
+    const joined = idsByKey.get(key) ?? new Set();
+    for (const id of ids) joined.add(id);
+    idsByKey.set(key, joined);
   }
-  return new Map(Array.from(byId, ([id, unifiedIds]) => [id, [...unifiedIds]]));
+  return new Map(Array.from(idsByKey, ([key, ids]) => [key, [...ids]]));
 }
 
 /** The columns of a table that have this name in the export, whose Unicode form may be another. */

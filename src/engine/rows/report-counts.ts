@@ -5,7 +5,7 @@ import type { Zone } from '../../cells/types/zone.ts';
 import { rescueKey, type StoredColumn } from '../../table/tables.ts';
 import { columnValueSql, localTimeSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { countRescuedByKey } from './row-counts.ts';
+import { aggregateColumns, countRescuedByKey } from './row-counts.ts';
 
 /** What a report counts in the rows of a place: names, counts and dates, but no values of people. */
 export interface ReportCounts {
@@ -24,8 +24,6 @@ export interface ReportCounts {
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */
 const REPORTED_NAMES = 8;
-/** Maximum number of columns that one query counts. */
-const COLUMNS_PER_QUERY = 200;
 
 /**
  * Counts for a report. `relation` is SQL after FROM that gives all rows, with `_rescued`. `zone` is that of the
@@ -89,15 +87,11 @@ async function countEvents(
 
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */
 async function countColumns(engine: Engine, relation: string, columns: readonly StoredColumn[]) {
-  const filledRows: number[] = [];
-  for (let i = 0; i < columns.length; i += COLUMNS_PER_QUERY) {
-    const chunk = columns.slice(i, i + COLUMNS_PER_QUERY);
-    // A column without a type is not in the table.
-    const counts = chunk.map(({ name, type }, n) => `count(${type === null ? 'NULL' : identifier(name)}) AS c${n}`);
-    filledRows.push(...Object.values(await engine.row(`SELECT ${counts.join(', ')} FROM ${relation}`)).map(Number));
-  }
+  // A column without a type is not in the table.
+  const countSqls = columns.map(({ name, type }) => `count(${type === null ? 'NULL' : identifier(name)})`);
+  const filledRows = await aggregateColumns(engine, relation, countSqls);
   const rescuedCells = await countRescuedByKey(engine, relation);
   return columns.map((column, i) => {
-    return { ...column, filledRows: filledRows[i], rescuedCells: rescuedCells.get(rescueKey(column)) ?? 0 };
+    return { ...column, filledRows: Number(filledRows[i]), rescuedCells: rescuedCells.get(rescueKey(column)) ?? 0 };
   });
 }

@@ -3,6 +3,23 @@ import type { Engine } from '../session/engine.ts';
 
 // Counts of rows. `relation` is SQL after FROM that gives rows of a table, or of a file with its columns.
 
+/** Maximum number of columns that a query reads: blocks of all of them are in memory. */
+const COLUMNS_PER_QUERY = 200;
+
+/** The values of aggregates of one column each, over all rows. */
+export async function aggregateColumns(
+  engine: Engine,
+  relation: string,
+  aggregateSqls: readonly string[],
+): Promise<unknown[]> {
+  const values: unknown[] = [];
+  for (let i = 0; i < aggregateSqls.length; i += COLUMNS_PER_QUERY) {
+    const select = aggregateSqls.slice(i, i + COLUMNS_PER_QUERY).map((sql, n) => `${sql} AS c${n}`);
+    values.push(...Object.values(await engine.row(`SELECT ${select.join(', ')} FROM ${relation}`)));
+  }
+  return values;
+}
+
 /** Counts rows by day. `relation` may end with WHERE and a condition. `daySql`: SQL of the day of a row. */
 export async function countRowsByDay(
   engine: Engine,

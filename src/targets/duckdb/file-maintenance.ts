@@ -5,6 +5,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
 import { checkRows, type Difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
+import { aggregateColumns } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
@@ -76,18 +77,13 @@ async function verifyTables(engine: Engine, state: PlaceState): Promise<VerifyRe
   return { differences, warnings };
 }
 
-/** Number of columns that a query reads: blocks of all of them are in memory. */
-const COLUMNS_PER_QUERY = 200;
-
 /** Reads every column of every table to its last block; a difference for each table that cannot be read. */
 async function findDamagedTables(engine: Engine): Promise<Difference[]> {
   const differences: Difference[] = [];
   for (const { name, qualifiedName, columns } of await tablesOfFile(engine)) {
-    const hashes = columns.map((column) => `bit_xor(hash(${identifier(column)}))`);
+    const hashSqls = columns.map((column) => `bit_xor(hash(${identifier(column)}))`);
     try {
-      for (let i = 0; i < hashes.length; i += COLUMNS_PER_QUERY) {
-        await engine.rows(`SELECT ${hashes.slice(i, i + COLUMNS_PER_QUERY).join(', ')} FROM ${qualifiedName}`);
-      }
+      await aggregateColumns(engine, qualifiedName, hashSqls);
     } catch (error) {
       if (!isDamagedBlock(error)) throw error;
       differences.push({ check: 'files', message: `the table ${name} cannot be read: its blocks are damaged` });
