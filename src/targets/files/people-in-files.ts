@@ -1,5 +1,6 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
+import { formatDays } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
 import { readLines } from '../../base/lines.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
@@ -112,13 +113,17 @@ async function sweepRuns({ storage, runFolder }: OpenPlace) {
 }
 
 async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { state, files, damagedFiles } = version;
+  const { state, files, damagedFiles, removedDays } = version;
   const { address } = place.options;
   const warnings = damageWarnings(version).map((message) => `${address}: ${message}`);
   const lacksProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
   if (lacksProfiles && query.searchesProfiles && query.ids.length > 0) {
     throw configError(`People could be missed. ${warnings.join(' ')} Or give --mapping FILE.`);
   }
+  if (removedDays.length > 0)
+    warnings.push(
+      `${address}: the files of ${formatDays(removedDays)} are gone. Wherever they are, people stay in them.`,
+    );
   const relations = {
     events: await relationSqlOf(place, 'events', state.events, files),
     user_profiles: state.user_profiles && (await relationSqlOf(place, 'user_profiles', state.user_profiles, files)),

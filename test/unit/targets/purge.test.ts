@@ -111,6 +111,13 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
     expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
+  it('warns of days whose files are gone: another folder may hold them', async () => {
+    if (name === 'duckdb') return;
+    await place.load([[place.of(D1, [person('a', 'm1')]), place.of(D2, [person('b', 'm2')])]]);
+    renameSync(join(place.root, `events/event_date=${D1}`), join(place.dir, 'unmounted'));
+    expect((await place.find(['m1'])).warnings).toEqual([expect.stringContaining(`the files of ${D1} are gone`)]);
+  });
+
   it('of all rows of a day does not make the day pruned', async () => {
     await place.load([[place.of(D1, [person('a', 'm1')]), place.of(D2, [person('b', 'm2')])]]);
     await purge(async () => 0);
