@@ -45,7 +45,5 @@ export const withoutCredentials = (address: string): string => address.replace(/
 export const hasCredentials = (word: unknown): boolean =>
   typeof word === 'string' && /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i.test(word);
 
-export const credentialsError = (subject: string): UserError =>
-  configError(
-    `${subject} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`,
-  );
+export const credentialsError = (name: string): UserError =>
+  configError(`${name} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);

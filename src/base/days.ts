@@ -1,4 +1,5 @@
 import { DAY_MS, HOUR_MS } from './clock.ts';
+import { joinNames } from './quantities.ts';
 
 /** A calendar day as `yyyy-MM-dd`, the form of the service and of all files. Compared as text. */
 export type Day = string;
@@ -42,6 +43,5 @@ export function formatDays(days: readonly Day[]): string {
     while (i + 1 < days.length && days[i + 1] === addDays(days[i], 1)) i++;
     runs.push(first === days[i] ? first : `${first} to ${days[i]}`);
   }
-  if (runs.length <= NAMED_RUNS) return runs.join(', ');
-  return `${runs.slice(0, NAMED_RUNS).join(', ')} and ${runs.length - NAMED_RUNS} more`;
+  return joinNames(runs, NAMED_RUNS);
 }

@@ -18,10 +18,7 @@ export function setDefaultVariable(name: string, text: string): void {
 }
 
 /** A variable that is set. Of a secret `name` is that of the variable that gave it. */
-interface Variable {
-  readonly name: string;
-  readonly text: string;
-}
+type Variable = { readonly name: string; readonly text: string };
 
 /**
  * A variable; an empty one counts as not set. Throws UserError for quotes around its text: Docker, kubectl and cmd.exe

@@ -40,5 +40,8 @@ export function formatDuration(ms: number): string {
 
 /** Maximum number of rows, columns, tables and files that a line of text names. */
 export const MAX_IN_LINE = 10;
+/** Names for a line of text: `a, b`, or the first ones with `and 3 more`. */
+export const joinNames = (names: readonly string[], most = MAX_IN_LINE): string =>
+  `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`;
 /** The same for JSON, for the ledger, and for a warning of tables and files. */
 export const MAX_IN_RECORD = 100;

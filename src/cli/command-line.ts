@@ -13,7 +13,6 @@ import {
   type Command,
   GLOBAL_OPTIONS,
   kebabCase,
-  type Option,
   type OptionTable,
   type OptionValues,
   optionName,
@@ -101,14 +100,6 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { command, problem, values: values as CommandLine['values'] };
 }
 
-/** An option or argument as it stands in a line: with its name in messages and its words, none if it is left out. */
-interface WrittenOption {
-  readonly key: string;
-  readonly option: Option<unknown>;
-  readonly name: string;
-  readonly words: readonly string[];
-}
-
 const optionsOf = (command: Command | undefined): OptionTable => ({ ...command?.options, ...GLOBAL_OPTIONS });
 
 /** Splits a line. Its command is the first word that its options have not taken: `sync` of `--config load sync`. */
@@ -156,7 +147,10 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
   return configError(`${name} ${problems[option?.wordCount ?? 1]}.`);
 }
 
-/** The value of an option or argument. Throws a UserError for one that is given in a wrong way. */
+/** An option or argument in a line: with its name in messages, and its words; none if it is left out. */
+type WrittenOption = ReturnType<typeof argumentsOf>[number];
+
+/** Gives the value. Throws a UserError for an option that is given in a wrong way. */
 function parseOption({ option, name, words }: WrittenOption): unknown {
   // Messages, logs and notifications repeat addresses.
   if (words.some(hasCredentials)) throw credentialsError(name);

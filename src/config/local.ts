@@ -7,7 +7,7 @@ import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import validateLocal from '../../schemas/local-config.validator';
 import { parseDuration } from '../base/quantities.ts';
 import type { FieldsOf } from './fields.ts';
-import { invalidValue } from './problems.ts';
+import { problemOf } from './problems.ts';
 
 export const LOCAL_PART = {
   schema: localSchema,
@@ -20,7 +20,7 @@ export const LOCAL_PART = {
   }),
   *ruleProblems({ target, place }: Pick<FieldsOf<typeof localSchema>, 'target' | 'place'>) {
     if ((target === undefined) === (place === undefined)) return;
-    yield invalidValue(target === undefined ? 'target' : 'place', 'is missing: target and place go together');
+    yield problemOf('invalid', target === undefined ? 'target' : 'place', 'is missing: target and place go together');
   },
 };
 

@@ -17,19 +17,10 @@ export interface Problem {
 
 export const isInvalid = ({ kind }: Problem): boolean => kind === 'invalid';
 
-/** A problem with a value, from its key and a clause: `is after end_date`. */
-export const invalidValue = (key: string, clause: string): Problem => ({
-  kind: 'invalid',
-  key,
-  text: `${key} ${clause}`,
-});
-
-/** The problem of a key that is needed beside another one. */
-export const missingBeside = (key: string, otherKey: string): Problem => ({
-  kind: 'missing',
-  key,
-  text: `${key} is missing beside ${otherKey}`,
-});
+/** A problem with a key, from a clause: `is after end_date`, `is missing beside columns_hash`. */
+export const problemOf = (kind: Problem['kind'], key: string, clause: string): Problem => {
+  return { kind, key, text: `${key} ${clause}` };
+};
 
 /** The violations of a schema, one a path. */
 export function schemaProblems(validate: Validator, value: unknown): Problem[] {
@@ -79,7 +70,7 @@ export const uriProblems = ({ properties }: ConfigSchema, values: JsonObject): P
     const address = values[key];
     if (format !== 'uri' || typeof address !== 'string') return [];
     const clause = key === 'base_url' ? baseUrlProblem(address) : addressProblem(address);
-    return clause === undefined ? [] : [invalidValue(key, clause)];
+    return clause === undefined ? [] : [problemOf('invalid', key, clause)];
   });
 
 /**

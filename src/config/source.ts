@@ -8,7 +8,7 @@ import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/colu
 import { isZoneName } from '../cells/types/zone.ts';
 import type { FieldsOf } from './fields.ts';
 import { parseForConnector } from './parse.ts';
-import { invalidValue, missingBeside, type Problem } from './problems.ts';
+import { type Problem, problemOf } from './problems.ts';
 
 /** What is wrong with a name of a zone that is not known, as a clause. */
 export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
@@ -47,14 +47,14 @@ const NEVER_HASHED = new Set(
 /** The rules of days, of filters, of columns, and of keys. */
 function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
   const { timezone, startDate = '', endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
-  if (timezone !== undefined && !isZoneName(timezone)) yield invalidValue('timezone', UNKNOWN_ZONE);
+  if (timezone !== undefined && !isZoneName(timezone)) yield problemOf('invalid', 'timezone', UNKNOWN_ZONE);
   if (endDate !== undefined && startDate > endDate)
-    yield invalidValue('start_date', `${startDate} is after end_date ${endDate}`);
+    yield problemOf('invalid', 'start_date', `${startDate} is after end_date ${endDate}`);
 
   for (const key of ['events', 'properties'] as const) {
     if (config[`${key}Condition`] !== 'all' || config[key].length === 0) continue;
     const clause = `is all, under which the list ${key} would change nothing: wanted include or exclude`;
-    yield invalidValue(`${key}_condition_type`, clause);
+    yield problemOf('invalid', `${key}_condition_type`, clause);
   }
 
   yield* invalidColumns(
@@ -84,14 +84,15 @@ function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
   );
 
   if (config.suppressionFile !== undefined && config.suppressionKey === undefined)
-    yield missingBeside('suppression_key', 'suppression_file');
-  if (columnsHash.length > 0 && hashKey === undefined) yield missingBeside('hash_key', 'columns_hash');
+    yield problemOf('missing', 'suppression_key', 'is missing beside suppression_file');
+  if (columnsHash.length > 0 && hashKey === undefined)
+    yield problemOf('missing', 'hash_key', 'is missing beside columns_hash');
   if (columnsHash.length > 0 && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH) {
     const advice = 'make one, for instance with "openssl rand -hex 32"';
-    yield invalidValue('hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
+    yield problemOf('invalid', 'hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
   }
 }
 
 /** One problem with a key for all of these columns, if there are any. */
 const invalidColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem[] =>
-  names.length === 0 ? [] : [invalidValue(key, clauseOf([...new Set(names)].join(', ')))];
+  names.length === 0 ? [] : [problemOf('invalid', key, clauseOf([...new Set(names)].join(', ')))];

@@ -1,7 +1,7 @@
 import { type Day, dayAt, formatDays } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
-import { formatCount, MAX_IN_LINE } from '../../base/quantities.ts';
+import { formatCount, joinNames } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/text.ts';
 import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
@@ -21,7 +21,7 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   const { error, exit, columns_added, columns_widened, rescued_cells, implausible_days, next_from_date } = summary;
   const reasons = [
     exit !== EXIT.done && `The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`,
-    columns_added.length > 0 && `${formatCount(columns_added.length, 'new column')}: ${firstNames(columns_added)}.`,
+    columns_added.length > 0 && `${formatCount(columns_added.length, 'new column')}: ${joinNames(columns_added)}.`,
     ...columns_widened.map(({ name, from, to }) => `Column ${name} changed from ${from} to ${to}.`),
     rescued_cells > 0 && `${formatCount(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`,
     implausible_days.length > 0 &&
@@ -38,11 +38,6 @@ function lossReason(cursor: Day, daysLeft: number): string | false {
   const exportText = daysLeft < 0 ? 'can no longer be exported' : `can be exported ${deadline}`;
   return `${cursor}, the first day not yet complete, ${exportText}.`;
 }
-
-const firstNames = (names: readonly string[]): string =>
-  names.length <= MAX_IN_LINE
-    ? names.join(', ')
-    : `${names.slice(0, MAX_IN_LINE).join(', ')} and ${names.length - MAX_IN_LINE} more`;
 
 /**
  * Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. After SIGTERM
