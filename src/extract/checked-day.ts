@@ -7,7 +7,7 @@ export interface Receipt {
   readonly v: 1;
   /** The `event_date` of all of its rows. */
   readonly day: Day;
-  /** As sent: `day` if an export includes its end, else the day after. */
+  /** As sent: `day` if an export includes its end, else the day after. Of a file always the day after. */
   readonly to_date: Day;
   /** Instant (ISO, UTC, by the clock of this machine) before its first request. It orders two downloads of a day. */
   readonly requested_at: string;

@@ -56,8 +56,12 @@ const run = (argv: readonly string[], from = service, more: Readonly<Record<stri
   });
 
 /** A CSV of a day, as the provider may send it a day after the day was over. */
-async function fileOf(day: Day, change: (csv: string) => string | Buffer = (csv) => csv): Promise<string> {
-  const csv = await (await exportRequest(archive, dayBody(day))).text();
+async function fileOf(
+  day: Day,
+  change: (csv: string) => string | Buffer = (csv) => csv,
+  exported = dayBody(day),
+): Promise<string> {
+  const csv = await (await exportRequest(archive, exported)).text();
   const path = join(dir, `${day}.csv`);
   writeFileSync(path, change(csv));
   utimesSync(path, NOON_AFTER(day) / 1_000, NOON_AFTER(day) / 1_000);
@@ -157,13 +161,18 @@ describe('a day from a file', () => {
     expect(rows).toEqual([{ theirs: 0, has_others: true }]);
   });
 
-  it('ends where to_date_inclusive says', async () => {
-    const loaded = ['load', 'duckdb', place(), await fileOf(FIRST), '--day', FIRST];
-    expect((await run(loaded, service, { DFINERY_TO_DATE_INCLUSIVE: 'false' })).code).toBe(0);
-    const receiptOf = async () => (await stateOf('duckdb', place()))?.events.receipts.get(FIRST);
-    expect(await receiptOf()).toMatchObject({ to_date: addDays(FIRST, 1) });
-    expect((await run(loaded, service, { DFINERY_TO_DATE_INCLUSIVE: 'true' })).code).toBe(0);
-    expect(await receiptOf()).toMatchObject({ to_date: FIRST });
+  it('has no row twice, also if its file has rows of the days beside it', async () => {
+    const rowsOf = async (...days: Day[]) => {
+      const receipts = (await stateOf('duckdb', place()))?.events.receipts;
+      return days.reduce((sum, day) => sum + (receipts?.get(day)?.rows_stored ?? 0), 0);
+    };
+    const rowsBefore = await rowsOf('2026-01-12');
+    expect((await load(await fileOf(LOST[0], undefined, dayBody('2026-01-12', LOST[1])), LOST[0])).code).toBe(0);
+    expect((await load(await fileOf(LOST[1]), LOST[1])).code).toBe(0);
+    const lostRows = archive.countRows({ from: LOST[0], to: LOST[1] });
+    expect(await rowsOf('2026-01-12', ...LOST)).toBe(rowsBefore + lostRows);
+    const { code, stdout, stderr } = await run(['verify', 'duckdb', place()]);
+    expect([code, `${stdout}${stderr}`]).toEqual([0, expect.not.stringContaining('more than one day')]);
   });
 
   it.each([
