@@ -7,10 +7,7 @@ import type { EditedColumns } from './column-edits.ts';
 /** Length of a hash, which is ASCII without a character that is special in CSV (bytes). */
 const HASH_BYTES = 64;
 
-/**
- * Writes kept rows with LF ends, without dropped columns, and with hashes in place of hashed values. Rows that need no
- * change are a range of the input. It is copied only if a row between them is changed or left out.
- */
+/** Writes kept rows with LF ends, without dropped columns, and with hashes in place of hashed values. */
 export class RowWriter {
   /** Length of the longest row written, with its line end (bytes). */
   longestRowBytes = 0;
@@ -21,11 +18,6 @@ export class RowWriter {
   readonly #commasBefore: Int32Array;
   #width = 0;
   readonly #hasEdits: boolean;
-  /** The array that has the rows since the last `take`. It may change only after a `take`, which empties the range. */
-  #input: Buffer = Buffer.alloc(0);
-  /** [rangeStart, rangeEnd) of the input are unchanged rows that are not copied yet. */
-  #rangeStart = 0;
-  #rangeEnd = 0;
   readonly #out = new ByteBuffer();
 
   constructor(columns: EditedColumns, hashKey: HashKey | undefined) {
@@ -37,50 +29,26 @@ export class RowWriter {
 
   /** Writes the header, whose names are not hashed, or a row below it. */
   write(row: CsvRow, kind: 'header' | 'data'): void {
-    this.#input = row.bytes;
-    const length = this.#hasEdits || row.hasBareCr ? this.#edit(row, kind) : this.#keep(row);
-    if (length > this.longestRowBytes) this.longestRowBytes = length;
-  }
-
-  /** The bytes of all rows since the last call, valid until the input changes, or the next row is written. */
-  take(): Uint8Array {
-    if (this.#out.end > 0) this.#flush();
-    const bytes = this.#out.end > 0 ? this.#out.take() : this.#input.subarray(this.#rangeStart, this.#rangeEnd);
-    this.#rangeStart = 0;
-    this.#rangeEnd = 0;
-    return bytes;
-  }
-
-  /** Adds a row to the range of unchanged rows; returns its length. */
-  #keep({ bytes, start, contentEnd }: CsvRow): number {
-    if (start !== this.#rangeEnd) {
-      this.#flush();
-      this.#rangeStart = start;
-    }
-    this.#rangeEnd = contentEnd;
-    if (bytes[contentEnd] === LF) this.#rangeEnd++;
-    else {
-      this.#flush();
-      this.#out.reserve(1);
-      this.#out.appendByte(LF);
-    }
-    return contentEnd - start + 1;
-  }
-
-  /** Copies the range of unchanged rows. */
-  #flush(): void {
-    this.#out.reserve(this.#rangeEnd - this.#rangeStart);
-    this.#copy(this.#rangeStart, this.#rangeEnd);
-    this.#rangeStart = this.#rangeEnd;
-  }
-
-  /** Writes a row with dropped or hashed cells, or with a CR that ends no line; returns its length. */
-  #edit(row: CsvRow, kind: 'header' | 'data'): number {
-    const { filledCount, columnNumbers, start, contentEnd } = row;
-    this.#flush();
+    const { start, contentEnd, filledCount } = row;
     // Room for the row with its commas, for a hash or two quotes a cell, and for the line end.
     this.#out.reserve(contentEnd - start + HASH_BYTES * filledCount + 3);
     const rowStart = this.#out.end;
+    if (this.#hasEdits || row.hasBareCr) this.#writeCells(row, kind);
+    else this.#copy(row, start, contentEnd);
+    // A row of one empty cell must not become a blank line.
+    if (this.#out.end === rowStart) this.#writeText('""');
+    this.#out.appendByte(LF);
+    this.longestRowBytes = Math.max(this.longestRowBytes, this.#out.end - rowStart);
+  }
+
+  /** The bytes of all rows since the last call, valid until the next row is written. */
+  take(): Uint8Array {
+    return this.#out.take();
+  }
+
+  /** Writes the cells of a row, some of which are dropped or hashed, or have a CR that ends no line. */
+  #writeCells(row: CsvRow, kind: 'header' | 'data'): void {
+    const { filledCount, columnNumbers } = row;
     let commas = 0;
     for (let k = 0; k < filledCount; k++) {
       const column = this.#columns[columnNumbers[k]];
@@ -89,10 +57,6 @@ export class RowWriter {
       this.#writeCell(row, k, column.isHashed && kind === 'data');
     }
     for (; commas < this.#width - 1; commas++) this.#out.appendByte(COMMA);
-    // A row of one empty cell must not become a blank line.
-    if (this.#width === 1 && this.#out.end === rowStart) this.#writeText('""');
-    this.#out.appendByte(LF);
-    return this.#out.end - rowStart;
   }
 
   #writeCell(row: CsvRow, k: number, isHashed: boolean): void {
@@ -104,9 +68,9 @@ export class RowWriter {
     } else if ((flags & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
       this.#out.appendByte(QUOTE);
-      this.#copy(start, end);
+      this.#copy(row, start, end);
       this.#out.appendByte(QUOTE);
-    } else this.#copy(start - (flags & QUOTED), end + (flags & QUOTED));
+    } else this.#copy(row, start - (flags & QUOTED), end + (flags & QUOTED));
   }
 
   /** Writes ASCII. */
@@ -114,8 +78,8 @@ export class RowWriter {
     this.#out.end += this.#out.bytes.write(text, this.#out.end, 'latin1');
   }
 
-  /** Copies [start, end) of the input. */
-  #copy(start: number, end: number): void {
-    this.#out.end += this.#input.copy(this.#out.bytes, this.#out.end, start, end);
+  /** Copies [start, end) of the row's bytes. */
+  #copy({ bytes }: CsvRow, start: number, end: number): void {
+    this.#out.end += bytes.copy(this.#out.bytes, this.#out.end, start, end);
   }
 }
