@@ -20,12 +20,12 @@ export function readPlaceAndConfig<T extends Target>(
   const config = readConfiguration(values.config, context);
   const { target: targetName, place: address } =
     values.target === undefined && values.place === undefined ? config : values;
-  if (targetName !== undefined && address !== undefined) {
-    const target = checkedTarget(targetName, address, targets, { prefix: commandName });
-    return { config, place: { target, address, ...placeSettings(config, context) } };
+  if (targetName === undefined || address === undefined) {
+    const forms = `${commandName} ${placeUsage(targets)}`;
+    throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
   }
-  const forms = `${commandName} ${placeUsage(targets)}`;
-  throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
+  const target = checkedTarget(targetName, address, targets, { prefix: commandName });
+  return { config, place: { target, address, ...placeSettings(config, context) } };
 }
 
 /**

@@ -35,6 +35,7 @@ export class SimulatedService {
   limitHeaders(): HeaderFields {
     if (this.scenario.exports_per_hour === undefined) return {};
     return {
+      // The service gives the cycle here, and no number.
       'x-ratelimit-limit': '1h',
       'x-ratelimit-remaining': String(this.#exportsLeft),
       'x-ratelimit-reset': String(this.#hourEnd),
