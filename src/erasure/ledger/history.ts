@@ -136,17 +136,17 @@ export class LedgerHistory {
   /** Other addresses of runs on the same service id: what they did does not count here. */
   readonly otherAddresses = new Set<string>();
   /**
-   * The newest purge that was done, by place. `newListAt`: when one began a new suppression list there. Whoever was
-   * erased before may have come back since.
+   * The newest purge that was done, by place. `newListAt`: when one began a new suppression list there, or empty, which
+   * is before every instant. Whoever was erased before may have come back since.
    */
-  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'> & { readonly newListAt: string | undefined }>();
+  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'> & { readonly newListAt: string }>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
   readonly #service: ServiceAddress;
   readonly #keys: LedgerKeys;
-  /** The first lines of the runs on this service. */
+  /** The first lines of all runs on this service, by run. An `IdHistory` has those that were to delete its id. */
   readonly #runs = new Map<string, LineOf<'begin'>>();
   /** Of each of the ids, by its hash. */
   readonly #histories: ReadonlyMap<string, IdHistory>;
@@ -202,7 +202,7 @@ export class LedgerHistory {
   #endPurges(line: LineOf<'purged'>, run: LineOf<'begin'>): void {
     const lastPurge = this.lastPurgeByPlace.get(line.place);
     const isNewList = lastPurge !== undefined && line.listed < lastPurge.listed;
-    this.lastPurgeByPlace.set(line.place, { ...line, newListAt: isNewList ? line.at : lastPurge?.newListAt });
+    this.lastPurgeByPlace.set(line.place, { ...line, newListAt: isNewList ? line.at : (lastPurge?.newListAt ?? '') });
     for (const history of this.#histories.values()) if (history.runs.has(run)) history.endPurge(line);
   }
 }
