@@ -60,7 +60,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const purgePlan =
     purgeSettings === undefined || erasesNobody
       ? undefined
-      : await planPurge(purgeSettings, { ledger, listedIds, requestSettings });
+      : await planPurge({ settings: purgeSettings, ledger, listedIds, requestSettings });
   return {
     options,
     ledger,

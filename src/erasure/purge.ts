@@ -35,17 +35,13 @@ export interface PurgeSettings extends SearchSettings {
 // | one place            | `PlannedPlace` | `PlaceOutcome` |
 // | what its target says | `PurgePreview` | `Removal`      |
 
-/** The erasure that a purge is part of. */
-interface PurgeScope {
+/** Who is to leave which places. */
+export interface PurgePlan {
+  readonly settings: PurgeSettings;
   readonly ledger: Ledger;
   readonly listedIds: readonly ListedId[];
   /** Undefined: no request is sent. */
   readonly requestSettings: RequestSettings | undefined;
-}
-
-/** Who is to leave which places. */
-export interface PurgePlan extends PurgeScope {
-  readonly settings: PurgeSettings;
   readonly listedPeople: ListedPeople;
   readonly places: readonly PlannedPlace[];
   /** What an officer should know before a consent. */
@@ -79,9 +75,11 @@ const MIN_PEOPLE = 10;
  * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
  * Throws UserError for what the execution would stumble over.
  */
-export async function planPurge(settings: PurgeSettings, scope: PurgeScope): Promise<PurgePlan> {
+export async function planPurge(
+  scope: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'requestSettings'>,
+): Promise<PurgePlan> {
+  const { settings, ledger, listedIds, requestSettings } = scope;
   const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
-  const { ledger, listedIds, requestSettings } = scope;
 
   // 1. The suppression list, where everybody is put first.
   await suppressionList.requireWritable();
@@ -121,7 +119,7 @@ export async function planPurge(settings: PurgeSettings, scope: PurgeScope): Pro
       ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
       : [],
   ].flat();
-  return { ...scope, settings, listedPeople, places, warnings };
+  return { ...scope, listedPeople, places, warnings };
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
