@@ -1,16 +1,12 @@
 import validDay from '../../../schemas/files-state.day.validator';
-import validTable from '../../../schemas/files-state.table_state.validator';
 import { configError, type UserError } from '../../base/errors.ts';
 import { tryParseJson } from '../../base/json.ts';
 import { firstProblemText, type Validator } from '../../base/validator.ts';
-import { type TableJson, type TableState, tableFromJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 
 // What a place has stored, checked by schemas/files-state.json. Failures are of configuration, and name `subject`.
 
 export const parseReceipt = (value: unknown, subject: string) => requireValid<StoredReceipt>(validDay, value, subject);
-export const parseTableState = (value: unknown, subject: string): TableState =>
-  tableFromJson(requireValid<TableJson>(validTable, value, subject));
 
 export function requireValid<T>(valid: Validator, value: unknown, subject: string): T {
   if (valid<T>(value)) return value;

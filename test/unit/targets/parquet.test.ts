@@ -23,7 +23,7 @@ import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { literal } from '../../../src/base/sql.ts';
 import { Engine } from '../../../src/engine/session/engine.ts';
-import { USER_PROFILES } from '../../../src/table/tables.ts';
+import { EVENTS, USER_PROFILES } from '../../../src/table/tables.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
@@ -461,49 +461,28 @@ describe('a Parquet folder', () => {
     expect((await place.verify()).differences).toEqual([]);
   });
 
+  const OTHER_KEY = [expect.stringContaining('under another key')];
   it.each([
-    ['the first file', stateFile],
-    ['the cursor', () => fileOf(D2)],
-  ])('knows under which keys columns are hashed once a run with another was killed before %s', async (_, path) => {
+    ['events before the first file', EVENTS, stateFile, [D2, 0, OTHER_KEY]],
+    ['events before the cursor', EVENTS, () => fileOf(D2), [D2, 2, OTHER_KEY]],
+    ['profiles before their file', USER_PROFILES, stateFile, [undefined, 0, OTHER_KEY]],
+    ['profiles before the state', USER_PROFILES, profilesFile, [undefined, 1, []]],
+  ])('knows the keys of hashes once a run with another was killed: %s', async (_, table, path, result) => {
     const [oldKey, newKey] = ['o', 'n'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
     const commit = async (day: string, key: HashKey) => {
-      const facts = place.facts(D1, { columns: ['member'], key_check: key.keyCheck });
+      const facts = place.facts(D1, { columns: ['member', 'df_external_id'], key_check: key.keyCheck });
       const { filters } = facts.fingerprints;
-      const sink = await place.open();
-      try {
-        await sink.commit([place.of(day, [{ id: day, member: key.hashOf('m1') }], { filters })], facts);
-      } finally {
-        await sink.close();
-      }
+      const id = key.hashOf('m1');
+      const profiles = place.snapshot(`df_unified_id,df_external_id\nu1,${id}\n`, { filters });
+      const download = table === EVENTS ? place.of(day, [{ id: day, member: id }], { filters }) : profiles;
+      const sink = await place.open({ loadsProfiles: true });
+      await sink.commit([download], facts, table).finally(() => sink.close());
     };
     await commit(D1, oldKey);
     await stoppedAfter('rename', path(), () => commit(D2, newKey));
-    expect((await place.state())?.events.exportState?.from_date).toBe(D2);
-    const found = await (await place.people()).find({ ids: ['m1'], byColumn: 'member', hashKey: newKey });
-    expect(found.warnings).toEqual([expect.stringContaining('under another key')]);
-  });
-
-  it.each([
-    ['its file', stateFile, [0, [expect.stringContaining('under another key')]]],
-    ['the state', profilesFile, [1, []]],
-  ])('knows under which key profiles are hashed once a snapshot was killed before %s', async (_, path, expected) => {
-    const [oldKey, newKey] = ['o', 'n'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
-    const commit = async (key: HashKey) => {
-      const facts = place.facts(D1, { columns: ['df_external_id'], key_check: key.keyCheck });
-      const csv = `df_unified_id,df_external_id\nu1,${key.hashOf('m1')}\n`;
-      const sink = await place.open({ loadsProfiles: true });
-      const committing = sink.commit(
-        [place.snapshot(csv, { filters: facts.fingerprints.filters })],
-        facts,
-        USER_PROFILES,
-      );
-      await committing.finally(() => sink.close());
-    };
-    await commit(oldKey);
-    await stoppedAfter('rename', path(), () => commit(newKey));
-    const people = await place.people();
-    const found = await people.find({ ids: ['m1'], searchesProfiles: true, hashKey: newKey });
-    expect([found.personCount, found.warnings]).toEqual(expected);
+    const ways = table === EVENTS ? { byColumn: 'member' } : { searchesProfiles: true };
+    const { rowCount, warnings } = await (await place.people()).find({ ids: ['m1'], ...ways, hashKey: newKey });
+    expect([(await place.state())?.events.exportState?.from_date, rowCount, warnings]).toEqual(result);
   });
 
   it('knows which columns the files hash that a killed first run left', async () => {

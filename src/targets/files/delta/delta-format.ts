@@ -21,8 +21,8 @@ import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesFormat, OpenPlace } from '../format.ts';
 import { commitToTables, type DeltaTables, type DeltaVersion } from './commit-to-tables.ts';
 import { type DeltaTable, emptyTable, readNewEntries, readTable } from './delta-table.ts';
-import { foreignPathsIn, pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
-import { isDataFile } from './protocol/paths.ts';
+import { pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
+import { isDataFile, mayBeOwnFile } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 import { eraseAllButLatest, findCommitTime, removeExpiredFiles } from './vacuum.ts';
 
@@ -69,8 +69,9 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 
   async findForeignFiles({ storage }) {
+    const paths = await Promise.all(TABLES.map(({ name }) => pathsBesideLog(storage, name)));
     // Readers see what the log names.
-    return (await foreignPathsIn(storage)).map((path) => ({ path, isSeenByReaders: false }));
+    return paths.flat().flatMap((path) => (mayBeOwnFile(path) ? [] : { path, isSeenByReaders: false }));
   },
 };
 

@@ -1,7 +1,8 @@
 import validTable from '../../../../schemas/files-state.table.validator';
+import validState from '../../../../schemas/files-state.table_state.validator';
 import { VERSION } from '../../../base/version.ts';
-import { type TableJson, type TableState, tableToJson } from '../../../table/place-state.ts';
-import { checkVersion, damagedError, parseJson, parseReceipt, parseTableState, requireValid } from '../stored-state.ts';
+import { type TableJson, type TableState, tableFromJson, tableToJson } from '../../../table/place-state.ts';
+import { checkVersion, damagedError, parseJson, parseReceipt, requireValid } from '../stored-state.ts';
 import type { Action } from './protocol/actions.ts';
 
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
@@ -62,5 +63,6 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
     if (DAY_DOMAIN_PREFIX + receipt.day === domain) return receipt;
     throw damagedError(subjectOf(domain), `it is a receipt of ${receipt.day}`);
   });
-  return { ...parseTableState({ timezone, ...members, days }, tableAddress), suppressionLength: suppression_length };
+  const json = requireValid<TableJson>(validState, { timezone, ...members, days }, tableAddress);
+  return { ...tableFromJson(json), suppressionLength: suppression_length };
 }

@@ -1,7 +1,7 @@
 import { configError } from '../../../base/errors.ts';
 import { hasObjects, listAll, type Storage } from '../../../storage/storage.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
-import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { foreignFilesError } from '../format.ts';
 import { isDataFile, logFileOf, logFolder, mayBeOwnFile } from './protocol/paths.ts';
 
@@ -29,12 +29,6 @@ export async function refuseLostLog(storage: Storage, lastRun: RunRecord | undef
     `${storage.address}/${EVENTS.name} holds data files of this program, but its _delta_log is gone: restore the log ` +
       'from a copy, or move the files away.',
   );
-}
-
-/** The paths of the files in the folders of all tables that this program did not write. */
-export async function foreignPathsIn(storage: Storage): Promise<string[]> {
-  const paths = await Promise.all(TABLES.map(({ name }) => pathsBesideLog(storage, name)));
-  return paths.flat().filter((path) => !mayBeOwnFile(path));
 }
 
 /** The paths of all files in the folder of a table but for its log. */

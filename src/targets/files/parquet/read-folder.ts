@@ -65,13 +65,11 @@ async function eventPathsIn(storage: DiskStorage): Promise<string[]> {
   return paths.filter((path) => dayOfPath(path) !== undefined);
 }
 
-/** What is at a path of a table; without a member: no file, or one of another program. */
+/** What is at a path of a table: `file`, if it is part of the table; else `damagedFile`; neither, if no file is ours. */
 interface FileComparison {
-  /** A file that is part of its table. */
   readonly file?: FolderFile;
-  /** That of an adopted file, in place of the stored one. */
+  /** Of an adopted file: its own, in place of the stored one. */
   readonly receipt?: StoredReceipt;
-  /** A file that is no part of its table. */
   readonly damagedFile?: DamagedFile;
 }
 
