@@ -76,12 +76,13 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e1', df_unified_id: 'u1' },
       { id: 'e2', df_unified_id: 'u2' },
       { id: 'e3', df_unified_id: 'u3' },
+      { id: 'e4', df_unified_id: 'null' },
     ]);
     const unifiedIdsById = { x: ['u1', 'u2', 'u9'], y: ['u8'], z: ['u3'], w: ['null', ' '] };
     const query = { ids: ['x', 'y', 'w'], unifiedIdsById: new Map(Object.entries(unifiedIdsById)) };
     const rowCountById = new Map([['x', 2]]);
     expect(await look(query)).toMatchObject({ personCount: 2, rowCountById, rowCount: 2 });
-    expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
+    expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3', 'e4'] });
   });
 });
 
@@ -201,11 +202,12 @@ describe('people in a place', () => {
     expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
-  it('are refused without the key if some rows name them plainly, and others by a hash', async () => {
-    await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
-    await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf('u1'), member: '' }], ['df_unified_id'], hashKey);
+  it.each(['df_unified_id', 'member'])('are refused without the key if some rows have %s hashed', async (column) => {
+    const cells: Cells = { df_unified_id: 'u1', member: 'a' };
+    await load([{ id: 'e1', ...cells }]);
+    await loadHashed(D2, [{ id: 'e2', ...cells, [column]: hashKey.hashOf(cells[column] ?? '') }], [column], hashKey);
     const message = expect.stringMatching(
-      /holds the column df_unified_id hashed, but hash_key is missing or another one\. .* DFINERY_HASH_KEY/,
+      `holds the column ${column} hashed, but hash_key is missing or another one\\. .* DFINERY_HASH_KEY`,
     );
     for (const key of [undefined, new HashKey(new Secret('another key that has 32 characters, too'))])
       await expect(look({ byColumn: 'member', ids: ['a'], hashKey: key })).rejects.toMatchObject({
