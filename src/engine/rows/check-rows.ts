@@ -45,18 +45,16 @@ export async function checkRows(
     differences.push({ check: 'rows', message });
   }
   const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, relation, daySql);
+  const countKeys = (keys: number) => plainCount(keys, 'key occurs', 'keys occur');
   if (rowsWithoutKey > 0) {
     const message = `${plainCount(rowsWithoutKey, 'row has', 'rows have')} no _key in ${table.name}`;
     differences.push({ check: 'keys', message });
   }
   if (repeatedKeys > 0) {
-    const unit = table.isSnapshot ? table.name : 'a day';
-    const message = `${plainCount(repeatedKeys, 'key occurs', 'keys occur')} more than once in ${unit}`;
+    const message = `${countKeys(repeatedKeys)} more than once in ${table.isSnapshot ? table.name : 'a day'}`;
     differences.push({ check: 'keys', message });
   }
-  const warnings =
-    sharedKeys === 0 ? [] : [`${plainCount(sharedKeys, 'key occurs', 'keys occur')} under more than one day.`];
-  return { differences, warnings };
+  return { differences, warnings: sharedKeys > 0 ? [`${countKeys(sharedKeys)} under more than one day.`] : [] };
 }
 
 /** Counts the rows without a key, the keys that occur twice in a day, and those under several days. */

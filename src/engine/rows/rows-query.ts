@@ -37,8 +37,8 @@ export interface PlannedTable {
  */
 export function queryOfDownloads(downloads: readonly CheckedDay[], plannedTable: PlannedTable): RowsQuery {
   const files = downloads.flatMap(({ files, receipt }) => files.map((file) => ({ ...file, receipt })));
-  const keepsOrder = downloads.some(mayHaveDuplicateIds);
-  const fileGroups = groupBy(files, (file) => (keepsOrder ? file.path : queryKeyOf(file, plannedTable)));
+  const readsFilesAlone = downloads.some(mayHaveDuplicateIds);
+  const fileGroups = groupBy(files, (file) => (readsFilesAlone ? file.path : queryKeyOf(file, plannedTable)));
   const queries = Array.from(fileGroups.values(), (group) => queryOfFiles(group, plannedTable));
   return {
     sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
@@ -148,7 +148,7 @@ export function selectRowsSql(
   zone: Zone | undefined,
 ): string {
   const select = [
-    // A TIMESTAMP in UTC where the place has instants.
+    // The query has TIMESTAMPs in UTC: for a place with instants they become such.
     ...programColumns.map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `timezone('UTC', ${name}) AS ${name}` : name)),
     ...typedColumns(columns).map(({ name, type }) => {
       const valueSql = filledColumns.has(name) ? identifier(name) : 'NULL';

@@ -16,8 +16,6 @@ export interface RecordTable<T> {
   readonly columns: Readonly<Record<string, readonly [member: keyof T & string, duckDbType: string]>>;
 }
 
-type AnyRecordTable = RecordTable<never>;
-
 export const DAYS_TABLE: RecordTable<StoredReceipt> = {
   name: '_dfinery_days',
   comment: 'A receipt of each day: the verified download that its rows come from.',
@@ -90,9 +88,9 @@ export const RUNS_TABLE: RecordTable<RunRecord> = {
   },
 };
 
-export const RECORD_TABLES: readonly AnyRecordTable[] = [DAYS_TABLE, COLUMNS_TABLE, CHANGES_TABLE, RUNS_TABLE];
+export const RECORD_TABLES: readonly RecordTable<never>[] = [DAYS_TABLE, COLUMNS_TABLE, CHANGES_TABLE, RUNS_TABLE];
 
-export async function createRecordTable(engine: Engine, { name, comment, columns }: AnyRecordTable): Promise<void> {
+export async function createRecordTable(engine: Engine, { name, comment, columns }: RecordTable<never>): Promise<void> {
   const columnsSql = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(comment)}`);

@@ -59,19 +59,11 @@ async function createModels(
 ): Promise<void> {
   const relations = relationsOf(columns, zoneOf(timezone));
   for (const model of models) {
-    let select = selectOf(model, relations);
+    // A macro names its parameters as they are.
+    let select = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
     if (model.joinsProfiles && profiles !== undefined) select = withProfiles(select, model, profiles);
     for (const statement of statementsOf(model, select)) await engine.run(statement);
   }
-}
-
-/** The SELECT of a model, with the relations that it names. A macro names its parameters as they are. */
-function selectOf({ name, sql, parameters = [] }: Model, relations: ReadonlyMap<string, string>): string {
-  return sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => {
-    const termSql = parameters.includes(term) ? term : relations.get(term);
-    if (termSql === undefined) throw new RangeError(`the model ${name} names ${term}, which is no relation`);
-    return termSql;
-  });
 }
 
 /** Names of models that a table has in the schema, or a view or macro of somebody else. */
