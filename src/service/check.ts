@@ -12,7 +12,6 @@ import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, InterruptedExport, type NoData } from './export/export-service.ts';
 import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
-import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {
@@ -39,7 +38,8 @@ export async function checkService(
   config: Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>,
   { clock, logger, env, signal }: Omit<Runtime, 'random'>,
 ): Promise<CheckVerdict> {
-  const { host } = new URL(config.baseUrl);
+  const { baseUrl, serviceId } = config;
+  const { host } = new URL(baseUrl);
   const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   let quotaReport = NO_QUOTA_REPORT;
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
@@ -47,7 +47,6 @@ export async function checkService(
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? noDataOfBody(answer.stream, host) : answer;
     });
-  const context = { host, serviceId: config.serviceId, clock };
   logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');
   try {
     signal.throwIfAborted();
@@ -64,18 +63,21 @@ export async function checkService(
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     });
-    return verdictOn(noData, quotaReport, context);
+    return { ...verdictOn(noData, host, serviceId), quotaReport };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return verdictOn(error.noData, quotaReport, context);
-    return { ...verdictOnError(error, host), quotaReport };
+    const isInterrupted = error instanceof InterruptedExport;
+    const verdict = isInterrupted ? verdictOn(error.noData, host, serviceId) : verdictOnError(error, host);
+    return { ...verdict, quotaReport };
   } finally {
     await client.close();
   }
 }
 
+type Verdict = Omit<CheckVerdict, 'quotaReport'>;
+
 /** What it says that no answer came, or not in time. Throws a defect of this program. */
-function verdictOnError(error: unknown, host: string): Omit<CheckVerdict, 'quotaReport'> {
+function verdictOnError(error: unknown, host: string): Verdict {
   if (error instanceof UserError) {
     const { kind, message } = error;
     return { kind: kind === 'config' ? 'config' : 'later', code: kind, message };
@@ -104,13 +106,9 @@ async function noDataOfBody(stream: AsyncIterable<Uint8Array>, host: string): Pr
 }
 
 /** What an answer says: an export of events if `noData` is undefined. */
-function verdictOn(
-  noData: NoData | undefined,
-  quotaReport: QuotaReport,
-  { host, serviceId, clock }: Pick<Runtime, 'clock'> & { readonly host: string; readonly serviceId: string },
-): CheckVerdict {
+function verdictOn(noData: NoData | undefined, host: string, serviceId: string): Verdict {
   const code = noData?.code ?? 'ok';
-  const verdict = (kind: CheckVerdict['kind'], message: string) => ({ kind, code, message, quotaReport });
+  const verdict = (kind: Verdict['kind'], message: string) => ({ kind, code, message });
   if (noData === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
   const { kind, clause } = noData;
   if (code === NOT_FOUND_CODE || code === HTML_PAGE_CODE) return verdict('config', `${clause}: is base_url right?`);
@@ -129,12 +127,7 @@ function verdictOn(
       return verdict('later', `${sentenceOf(clause)} Try again later.`);
     case 'gone':
       return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
-    case 'wait': {
-      const now = clock.now();
-      const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { kind, quotaReport }, now);
-      const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
-      const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;
-      return verdict('usable', message);
-    }
+    case 'wait':
+      return verdict('usable', 'The service answers, but its limit of exports is reached. A run waits by itself.');
   }
 }

@@ -76,15 +76,6 @@ describe('the verdict on one minimal export', () => {
     expect(server.requests).toHaveLength(['no byte', '404', '503'].includes(name) ? 2 : 1);
   });
 
-  it.each<[string, Record<string, string | number>, string]>([
-    ['the earlier of both', { 'Retry-After': '90', 'X-Rate-Limit-Reset': NOW + 30_000 }, '03:00:31.000Z, in 31 s'],
-    ['a minute', {}, '03:01:00.000Z, in 1 min'],
-  ])('for a 429 names when a run asks again: %s', async (_title, headers, time) => {
-    const verdict = await probe(() => json(429, fail('too_many_api_requests'), headers));
-    expect(verdict.message).toContain(`asks again at 2026-01-20T${time}`);
-    expect(verdict.quotaReport.resetAt).toBe(headers['X-Rate-Limit-Reset']);
-  });
-
   const forEvent = (body: string) => body.includes('no_such_event');
   it.each([
     ['the event alone: the configuration is right', () => whole(200, `${HEADER}\n1,2`), 'usable'],
