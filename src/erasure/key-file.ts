@@ -38,11 +38,8 @@ function existingKey(source: KeySource): Secret | undefined {
 export async function ensureKey(source: KeySource): Promise<Secret> {
   const existing = existingKey(source);
   if (existing !== undefined) return existing;
-  const { keyPath } = source;
-  await createFile(keyPath, { text: `${randomKey().reveal()}\n` }, { mayRename: true });
-  const key = storedKey(keyPath);
-  if (key === undefined) throw configError(`The key ${keyPath} was taken away while it was made.`);
-  return key;
+  await createFile(source.keyPath, { text: `${randomKey().reveal()}\n` }, { mayRename: true });
+  return await ensureKey(source);
 }
 
 /** Refuses a key that others can read: with it, ids can be guessed. */
