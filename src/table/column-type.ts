@@ -50,7 +50,7 @@ export interface TypeAfterDay {
 export function typeAfterDay(
   column: StoredColumn,
   { declaredType, forms: newForms }: Pick<ColumnScan, 'declaredType' | 'forms'>,
-  tableColumns: readonly StoredColumn[],
+  tableColumns: readonly Pick<StoredColumn, 'source'>[],
   { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnSettings,
 ): TypeAfterDay {
   const { source, occurrence, group, type: storedType, forms: storedForms } = column;
@@ -64,8 +64,8 @@ export function typeAfterDay(
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
   if (configuredType !== undefined && !canHoldStored(configuredType)) {
     throw configError(
-      `column ${source} is stored as ${storedType}, and its values may not fit into ${configuredType}, which the ` +
-        'settings name: keep its type, or load a column of your own into another place.',
+      `column ${source} is stored as ${storedType}, and its values may not fit into ${configuredType}, which ` +
+        'column_types or the pinned schema names: take it out there, or load into another place.',
     );
   }
   let fixedType = configuredType ?? null;

@@ -1,5 +1,9 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
+import { EVENT_NAME_ALTERNATIVE } from '../cells/header.ts';
+import { settingsOfTable, typeAfterDay } from '../table/column-type.ts';
 import type { PlaceState } from '../table/place-state.ts';
+import { EVENTS, TABLES } from '../table/tables.ts';
+import type { LoadOptions } from './contract.ts';
 
 /** The failure for a place that a command needs and that was never loaded. */
 export const notLoadedError = (address: string): UserError =>
@@ -10,6 +14,21 @@ export function otherTimezoneError(address: string, configured: string | null, s
   return configError(
     `timezone is ${configured ?? 'not set'}, but ${address} was loaded with ${stored ?? 'none'}: go on with that, load into another place, or move this one away and sync again.`,
   );
+}
+
+/** Throws a configuration failure if a run's settings give columns of a place a type that their values may not fit. */
+export function checkColumnTypes(
+  state: PlaceState | undefined,
+  { columnSettings, loadsProfiles }: Pick<LoadOptions, 'columnSettings' | 'loadsProfiles'>,
+): void {
+  for (const table of loadsProfiles ? TABLES : [EVENTS]) {
+    const settings = settingsOfTable(table, columnSettings);
+    const columns = state?.[table.name]?.columns ?? table.initialColumns;
+    // A day may bring a column `event_name`, which a setting of this name then means.
+    const possibleColumns = [...columns, { source: EVENT_NAME_ALTERNATIVE }];
+    for (const column of columns)
+      typeAfterDay(column, { declaredType: undefined, forms: 0 }, possibleColumns, settings);
+  }
 }
 
 /**

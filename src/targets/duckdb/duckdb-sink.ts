@@ -24,7 +24,7 @@ import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkNotPurged, otherTimezoneError } from '../failures.ts';
+import { checkColumnTypes, checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
@@ -34,8 +34,10 @@ export async function openDuckDbSink(options: LoadOptions): Promise<Sink> {
   const file = options.address;
   checkLocalPath(file);
   await checkCanWrite(file);
-  if (!existsSync(file)) return new DuckDbSink(undefined, options);
-  const { state, removedDays } = await withEngine(file, 'read', options, (engine) => readStateForLoad(engine, options));
+  const { state, removedDays } = existsSync(file)
+    ? await withEngine(file, 'read', options, (engine) => readStateForLoad(engine, options))
+    : { state: undefined, removedDays: [] };
+  checkColumnTypes(state, options);
   warnOfRemovedDays(options.logger, removedDays);
   return new DuckDbSink(state, options);
 }

@@ -8,7 +8,7 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { LoadOptions, PlaceOptions } from '../contract.ts';
-import { notLoadedError, otherTimezoneError } from '../failures.ts';
+import { checkColumnTypes, notLoadedError, otherTimezoneError } from '../failures.ts';
 import type { FilesFormat, Opening, OpenPlace } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
@@ -45,6 +45,7 @@ export async function openPlace(
       const makesProfiles = options.loadsProfiles && version.state.user_profiles === undefined;
       if (makesProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name);
       checkTimezone(version.state, options);
+      checkColumnTypes(version.state, options);
     }
     return { place, version };
   } catch (error) {

@@ -44,6 +44,11 @@ describe('plan with a target', () => {
     expect(stdout).not.toContain('new');
     expect(stdout).toContain('None of them waits, unless others use the quota.');
     const before = ['--from', daysBack(3), '--to', daysBack(2)];
+    const wrong = await fixture.run(['plan', 'duckdb', file], {
+      ...env,
+      DFINERY_COLUMN_TYPES: '{"df_api_version":"long"}',
+    });
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('df_api_version is stored as string')]);
     const earlier = await fixture.run(['plan', 'duckdb', file, ...before], env);
     expect(earlier.stdout).toMatch(/ 1 .* new\n.* 2 .* read again\n/);
   });

@@ -150,13 +150,16 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     expect(await cells('df_discount AS d')).toEqual([{ d: 'x' }, { d: '1.5' }]);
   });
 
-  it('refuse a configured type that stored values may not fit, or that no place has', async () => {
+  it('refuse, before a download, a configured type that stored values may not fit, or that no place has', async () => {
+    const openAs = (source: string, type: ColumnType) => place.open({ columnTypes: new Map([[source, type]]) });
+    await expect(openAs('df_api_version', 'double')).rejects.toThrow(/df_api_version is stored as string/);
     await place.load([[place.of(D1, [{ id: 'a', n: 'x' }])]]);
-    const loadAs = (source: string, type: ColumnType) =>
-      place.load([[place.of(D2, [{ id: 'b', n: '5' }])]], { columnTypes: new Map([[source, type]]) });
-    await expect(loadAs('n', 'long')).rejects.toThrow(/column n is stored as string.* into another place/);
-    await expect(loadAs('df_api_version', 'double')).rejects.toThrow(/df_api_version is stored as string/);
-    expect(await place.keys()).toEqual([`${D1} a`]);
+    await expect(openAs('n', 'long')).rejects.toThrow(/column n is stored as string.* into another place/);
+    await (await openAs('n', 'string')).close();
+    await place.loadProfiles(place.snapshot('df_external_id,df_unified_id,age\ne1,u1,x\n'));
+    const columnTypes = new Map<string, ColumnType>([['age', 'long']]);
+    await expect(place.open({ columnTypes, loadsProfiles: true })).rejects.toThrow(/column age is stored as string/);
+    await (await place.open({ columnTypes })).close();
   });
 
   it('take a setting for event_name beside df_event_name as their own', async () => {
