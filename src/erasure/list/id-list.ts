@@ -61,8 +61,8 @@ export class IdList {
     refused_rows: {} as Partial<Record<Refusal, number[]>>,
     duplicates: 0,
   };
-  /** True once a row has an id, also a row that is withdrawn: then the field of the ids is right. */
-  #hasSeenId = false;
+  /** True once a row with an id is withdrawn: then the field of the ids is right. */
+  #hasWithdrawnId = false;
 
   /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
   add({ rowNumber, id, requestedAt }: ListRow): string | undefined {
@@ -70,7 +70,6 @@ export class IdList {
     if (typeof id !== 'string') return this.#refuse(rowNumber, (id ?? null) === null ? 'missing' : 'not_text');
     const refusal = refusalOf(id);
     if (refusal !== undefined) return this.#refuse(rowNumber, refusal);
-    this.#hasSeenId = true;
     const instant = requestInstant(requestedAt);
     if (instant === 'invalid') return this.#refuse(rowNumber, 'requested_at');
     const listedId = this.#ids.get(id);
@@ -93,7 +92,7 @@ export class IdList {
     this.#counts.received++;
     if (typeof id === 'string') {
       this.#ids.delete(id);
-      this.#hasSeenId ||= refusalOf(id) === undefined;
+      this.#hasWithdrawnId ||= refusalOf(id) === undefined;
     }
     return this.#refuse(rowNumber, 'withdrawn');
   }
@@ -116,7 +115,7 @@ export class IdList {
     if (this.#ids.size > 0) return undefined;
     if (refused.requested_at !== undefined) return 'requested_at';
     const isIdRefused = Object.keys(refused).some((refusal) => refusal !== 'withdrawn');
-    return isIdRefused && !this.#hasSeenId ? 'id' : undefined;
+    return isIdRefused && !this.#hasWithdrawnId ? 'id' : undefined;
   }
 
   /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */
