@@ -21,7 +21,10 @@ import type { LoadOptions, PlaceOptions } from '../contract.ts';
 import type { FileLayout } from './file-layout.ts';
 import type { PlaceVersion, PreparedChange } from './place-version.ts';
 
-/** One kind of place with Parquet files. Its methods throw UserError, or what `withUserErrors` turns into one. */
+/**
+ * One kind of place with Parquet files. Its methods throw UserError, or what `withUserErrors` turns into one. They take
+ * versions and storages that the same format has made: TypeScript does not check that.
+ */
 export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends Storage = Storage> {
   readonly layout: FileLayout;
 

@@ -97,8 +97,12 @@ export async function withPlace<T>(
 }
 
 /**
- * As `withPlace`, to read a place that was loaded. The work may have read two versions if it fails, its result is not
- * `isConsistent`, or the format says so. It then runs again if a writer has committed meanwhile.
+ * As `withPlace`, to read a place that was loaded. Work that may have read two versions runs again, on the newer one, if a
+ * writer has committed meanwhile. It may have, if
+ *
+ *   it fails                     a writer may have removed a file that it needs
+ *   its result is inconsistent   the files do not match their version, as `verify` finds
+ *   the format `mayMixVersions`  a writer may have replaced a file under its name
  */
 export function readPlace<T>(
   format: FilesFormat,
