@@ -100,13 +100,8 @@ describe('the environment as a configuration', () => {
     ]);
     const both = { DFINERY_EXPORT_TOKEN: 'a', DFINERY_EXPORT_TOKEN_FILE: path };
     expect(refusal(both)).toContain('are both set, wanted one of them');
-  });
-
-  it.each(['', '\uFEFF\n'])('refuses an empty file of a secret, here with %j', (content) => {
-    const path = join(folder, 'empty');
-    writeFileSync(path, content);
-    const sentence = 'the file that DFINERY_EXPORT_TOKEN_FILE names is empty';
-    expect(refusal({ DFINERY_EXPORT_TOKEN_FILE: path })).toBe(sentence);
+    writeFileSync(path, `${begin}${end}`);
+    expect(refusal({ DFINERY_EXPORT_TOKEN_FILE: path })).toBe('the file that DFINERY_EXPORT_TOKEN_FILE names is empty');
   });
 
   it.each([
