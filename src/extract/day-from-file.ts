@@ -112,7 +112,8 @@ async function copyChecked(
   if (copy.rows === 0)
     throw fileError(day, `${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
   if (columns.some((column) => hasTimesOf(day, column))) return copy;
-  throw fileError(day, `${file} has no system column whose first and last time are of ${day}: is it of another day?`);
+  const question = 'is it of another day, or did a spreadsheet change its times?';
+  throw fileError(day, `${file} has no system column whose first and last time are of ${day}: ${question}`);
 }
 
 /** Throws if the file is stored under the day beside it, or if the place has more rows of its day. */
