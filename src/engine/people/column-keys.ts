@@ -4,6 +4,14 @@ import { nfc } from '../../base/text.ts';
 import { NOTHING_HASHED } from '../../extract/export-settings.ts';
 import { looksHashed, type SearchedTable } from './people.ts';
 
+/** What is known of the ids that are looked up in a column. */
+interface SoughtIds {
+  readonly hasPlainIds: boolean;
+  readonly hasHashedIds: boolean;
+  /** Check values of the keys of those hashes that rows of the place have. */
+  readonly keyChecksOfIds: ReadonlySet<string | undefined>;
+}
+
 /** The keys under which the rows of a column are hashed; no row tells which one is its own. */
 export class ColumnKeys {
   /** The key of the query if rows have hashes under it, else undefined. */
@@ -57,14 +65,15 @@ export class ColumnKeys {
   }
 
   /** Warns of rows that a look-up of such ids misses, since their key is not that of the query. */
-  missedRowsWarnings({ hasPlainIds, hasHashedIds }: { hasPlainIds: boolean; hasHashedIds: boolean }): string[] {
+  missedRowsWarnings({ hasPlainIds, hasHashedIds, keyChecksOfIds }: SoughtIds): string[] {
     const warning = (how: string) =>
       `${this.#placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
       'back with a sync. Purge with that key first (--purge-only), or let profiles or a mapping name them, too.';
     if (hasHashedIds && this.#hasPlainRows && this.keyOfPlainRows === undefined)
       return [warning('plain, and only its hash is known')];
     // Under one key the hashes of an id are equal, whatever key that is.
-    if (!hasPlainIds && !this.#hasPlainRows && new Set(this.#keyChecks).size === 1) return [];
+    const hasOneKey = !this.#hasPlainRows && new Set([...this.#keyChecks, ...keyChecksOfIds]).size === 1;
+    if (!hasPlainIds && hasOneKey) return [];
     const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.keyCheck);
     return hasOtherKeys ? [warning('hashed under another key')] : [];
   }

@@ -38,9 +38,11 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
   const unifiedIdEntries: [id: string, unifiedIds: readonly string[]][] =
     byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
+  const keyChecksOfIds = new Set<string | undefined>();
   for (const search of searches) {
     for (const { queryIds, unifiedIds } of await groupRows(search, NOTHING_FOUND)) {
       for (const id of queryIds) unifiedIdEntries.push([id, unifiedIds]);
+      for (const id of unifiedIds) keyChecksOfIds.add(search.unifiedColumn.keys.keyCheckOf(id));
     }
   }
   const unifiedIdsById = joinIds(query.unifiedIdsById, unifiedIdEntries);
@@ -61,7 +63,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   for (const search of searches) {
     const { unifiedColumn } = search;
     const { keys } = unifiedColumn;
-    for (const warning of keys.missedRowsWarnings({ hasPlainIds, hasHashedIds })) warnings.add(warning);
+    for (const warning of keys.missedRowsWarnings({ hasPlainIds, hasHashedIds, keyChecksOfIds })) warnings.add(warning);
     // An id of the suppression list alone stands for none of the query.
     const suppressedIds = (await unifiedColumn.suppressedIds(suppressedPeople)).map((id) => [id, []] as const);
     const unifiedLookUp = await unifiedColumn.lookUp(new Map([...suppressedIds, ...queryIdsByUnifiedId]));
@@ -123,7 +125,9 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
   for (const table of tables) {
     const { externalColumn } = table;
     const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NOTHING_FOUND;
-    const warnings = externalColumn?.keys.missedRowsWarnings({ hasPlainIds: true, hasHashedIds: false }) ?? [];
+    const warnings =
+      externalColumn?.keys.missedRowsWarnings({ hasPlainIds: true, hasHashedIds: false, keyChecksOfIds: new Set() }) ??
+      [];
     searches.push({ ...table, externalLookUp, warnings });
   }
   return searches;

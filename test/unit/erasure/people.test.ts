@@ -275,6 +275,20 @@ describe('people in a place', () => {
     expect(await purge({ ...query, hashKey })).toEqual({ rowsRemoved: 2, left: [] });
   });
 
+  it('are warned of if a table has them hashed under another key than that which names them', async () => {
+    const older = new HashKey(new Secret('the older hash key of 32 characters'));
+    await loadHashed(D1, [{ id: 'e1', df_unified_id: older.hashOf('u1') }], ['df_unified_id'], older);
+    const sink = await place.open({ loadsProfiles: true });
+    const snapshot = place.snapshot(`df_unified_id,df_external_id\n${hashKey.hashOf('u1')},a\n`);
+    const columns = { columns: ['df_unified_id'], key_check: hashKey.keyCheck };
+    await sink.commit([snapshot], place.facts(D1, columns), USER_PROFILES);
+    await sink.close();
+    const query = { ids: ['a'], searchesProfiles: true };
+    const warnings = [expect.stringContaining('hashed under another key')];
+    expect(await look({ ...query, hashKey })).toMatchObject({ rowCount: 1, warnings });
+    expect(await look(query)).toMatchObject({ rowCount: 1, warnings });
+  });
+
   it('are printed row by row, without the columns that are null', async () => {
     const memo = 'a line\n\u2028another';
     await load([
