@@ -63,7 +63,6 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 }
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  // 1. Find the command, and read the value of each argument and option.
   const { command, options, words, wordCountProblem } = await splitLine(argv);
   const [commandWord, ...argumentWords] = words;
   const table = optionsOf(command);
@@ -72,31 +71,31 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     return { key, option, name: optionName(key), words: [options[key] ?? []].flat().map(String) };
   });
   const values: Record<string, unknown> = {};
-  const valueProblems: UserError[] = [];
-  for (const writtenOption of [...commandArguments, ...commandOptions]) {
+  let valueProblem: UserError | undefined;
+  for (const optionWithWords of [...commandArguments, ...commandOptions]) {
     try {
-      values[writtenOption.key] = parseOption(writtenOption);
+      values[optionWithWords.key] = parseOption(optionWithWords);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      valueProblems.push(error);
+      valueProblem ??= error;
     }
   }
 
-  // 2. Tell the first problem, in this order:
+  // Of several problems the first of these is told:
   //
   //   a wrong number of words   the line is not split at all
   //   an unknown name           makes other words seem wrong or surplus, and that of a command all options unknown
   //   a wrong value
   //   a surplus word            it may be an id or a secret, and cannot be shown: any other problem tells more
-  const isUnknownCommand = command === undefined && commandWord !== undefined;
-  const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
-  const optionProblem = unknownOptionError(options, table);
+  const nameProblem =
+    command === undefined && commandWord !== undefined
+      ? unknownNameError('command', commandWord, Object.keys(COMMANDS))
+      : unknownOptionError(options, table);
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
   const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
-  const problems = [wordCountProblem, commandProblem, optionProblem, ...valueProblems, surplusProblem];
-  const firstProblem = problems.find((problem) => problem !== undefined);
+  const toldProblem = wordCountProblem ?? nameProblem ?? valueProblem ?? surplusProblem;
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
-  const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
+  const problem = toldProblem?.withMessage(`${toldProblem.message} ${helpHint}`);
   return { command, problem, values: values as CommandLine['values'] };
 }
 
@@ -147,11 +146,11 @@ function wordCountError(writtenName: string, table: OptionTable): UserError {
   return configError(`${name} ${problems[option?.wordCount ?? 1]}.`);
 }
 
-/** An option or argument in a line: with its name in messages, and its words; none if it is left out. */
-type WrittenOption = ReturnType<typeof argumentsOf>[number];
+/** An option or argument with its name in messages, and its words in a line; none if it is left out. */
+type OptionWithWords = ReturnType<typeof argumentsOf>[number];
 
 /** Gives the value. Throws a UserError for an option that is given in a wrong way. */
-function parseOption({ option, name, words }: WrittenOption): unknown {
+function parseOption({ option, name, words }: OptionWithWords): unknown {
   // Messages, logs and notifications repeat addresses.
   if (words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
