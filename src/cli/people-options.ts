@@ -10,7 +10,7 @@ import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type Option, type OptionValues, textOption, underHeading } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
-import { checkedTarget, placeSettings } from './places.ts';
+import { checkedTarget, placeOf } from './places.ts';
 
 export const WHOM_HEADING = 'Whom';
 export const WHERE_HEADING = 'Where, and how people are found';
@@ -48,16 +48,9 @@ export async function withPeopleSearch<T>(
   context: Context,
   work: (search: SearchSettings) => Promise<T>,
 ): Promise<T> {
-  const { byColumn, mapping, suppressed, in: namedPlaces } = values;
+  const { byColumn, mapping, suppressed } = values;
   const { hashKey } = requireKeys(config, 'hash_key');
-  const settings = placeSettings(config, context);
-  const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target, place: address }) =>
-    namedPlace({ target: checkedTarget(target, address, STATEFUL_TARGETS, { prefix: '--in' }), address, ...settings }),
-  );
-  const names = places.map(({ name }) => name);
-  const repeatedName = names.find((name, i) => names.indexOf(name) !== i);
-  if (repeatedName !== undefined)
-    throw configError(`${repeatedName} is named twice: a link and what it leads to are one place.`);
+  const places = placesToSearch(values.in, config, context);
   const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
   const profileService = asksProfiles
     ? openExportClient(requireKeys(config, ...EXPORT_KEYS), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
@@ -75,6 +68,18 @@ export async function withPeopleSearch<T>(
   } finally {
     await profileService?.close();
   }
+}
+
+/** The places of `--in`, else those of the configuration. */
+function placesToSearch(placesOfOption: PeopleValues['in'], config: CommandConfig, context: Context) {
+  const places = (placesOfOption.length > 0 ? placesOfOption : config.places).map(({ target: targetName, place }) => {
+    const target = checkedTarget(targetName, place, STATEFUL_TARGETS, { wordsBefore: '--in' });
+    return namedPlace(placeOf(target, place, config, context));
+  });
+  const names = places.map(({ name }) => name);
+  const repeatedName = names.find((name, i) => names.indexOf(name) !== i);
+  if (repeatedName === undefined) return places;
+  throw configError(`${repeatedName} is named twice: a link and what it leads to are one place.`);
 }
 
 /** Reads a list from a file, or makes one of a single ID. `requestedAt`: the column with the times of the requests. */

@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import type { ColumnSettings } from '../table/column-type.ts';
-import type { LoadOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
+import type { LoadOptions, Place, StatefulTarget, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { type PlaceWords, unknownNameError } from './command.ts';
 import { type CommandConfig, pathInFolder, readConfiguration } from './configuration.ts';
@@ -24,12 +24,12 @@ export function readPlaceAndConfig<T extends Target>(
     const forms = `${commandName} ${placeUsage(targets)}`;
     throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
   }
-  const target = checkedTarget(targetName, address, targets, { prefix: commandName });
-  return { config, place: { target, address, ...placeSettings(config, context) } };
+  const target = checkedTarget(targetName, address, targets, { wordsBefore: commandName });
+  return { config, place: placeOf(target, address, config, context) };
 }
 
 /**
- * The target that TARGET PLACE names, behind `prefix`: a command or `--in`. A path is relative to `folder`. Throws a
+ * The target that TARGET PLACE names, behind `wordsBefore`: a command or `--in`. A path is relative to `folder`. Throws a
  * configuration failure if another target has loaded the place. The name may be an id or a secret, so that it is only
  * shown if a target is near.
  */
@@ -37,7 +37,7 @@ export function checkedTarget<T extends Target>(
   targetName: string,
   address: string,
   targets: readonly T[],
-  { prefix = '', folder = '.' },
+  { wordsBefore = '', folder = '.' },
 ): T {
   const target = targets.find(({ name }) => name === targetName);
   if (target === undefined && TARGETS.some(({ name }) => name === targetName))
@@ -48,15 +48,16 @@ export function checkedTarget<T extends Target>(
   const { name: nameAtPath } = TARGETS.find(({ hasPlaceAt }) => hasPlaceAt(path)) ?? target;
   if (nameAtPath === targetName) return target;
   const rightWords = names.includes(nameAtPath) ? `${nameAtPath} ${address}` : placeUsage(targets);
-  throw configError(`${address} is a place of ${nameAtPath}: write ${`${prefix} ${rightWords}`.trim()}.`);
+  throw configError(`${address} is a place of ${nameAtPath}: write ${`${wordsBefore} ${rightWords}`.trim()}.`);
 }
 
-/** What all places of a command have in common. */
-export function placeSettings(
+export function placeOf<T extends Target>(
+  target: T,
+  address: string,
   { lockWaitMs, memoryLimit, spoolDir }: CommandConfig,
   { env, clock, logger, signal }: Context,
-): Omit<PlaceOptions, 'address'> {
-  return { lockWaitMs, memoryLimit, spoolDir, env, clock, logger, signal };
+): Place<T> {
+  return { target, address, lockWaitMs, memoryLimit, spoolDir, env, clock, logger, signal };
 }
 
 /** What a place holds; undefined before its first load. */

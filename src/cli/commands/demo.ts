@@ -8,7 +8,7 @@ import { duckdb } from '../../targets/targets.ts';
 import { defineCommand, textOption, withDefault } from '../command.ts';
 import { readConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { placeSettings } from '../places.ts';
+import { placeOf } from '../places.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
@@ -32,7 +32,7 @@ export const command = defineCommand({
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
     for (const line of [...wrappedLines(intro, columns), '']) print(line);
     const config = readConfiguration({}, context);
-    const place = { target: duckdb, address: file, ...placeSettings(config, context) };
+    const place = placeOf(duckdb, file, config, context);
     const summary = await loadDemo(place, context);
     await writeNamedFile(output, await makeReportPage(place, config), `the report ${output}`, 'page');
     const lines = [

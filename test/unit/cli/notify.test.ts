@@ -7,7 +7,7 @@ import { createLogger } from '../../../src/base/log.ts';
 import { Stopped } from '../../../src/base/process.ts';
 import { readConfiguration } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { placeSettings } from '../../../src/cli/places.ts';
+import { placeOf } from '../../../src/cli/places.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify } from '../../../src/cli/run/notify.ts';
 import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
@@ -42,7 +42,7 @@ async function reported(
   const config = { ...readConfiguration(undefined, context), historyDays };
   await notify(
     { ...EMPTY_SUMMARY, ...more },
-    { place: { target: duckdb, address: 'x', ...placeSettings(config, context) }, config },
+    { place: placeOf(duckdb, 'x', config, context), config },
     config.notifyUrl,
     { ...context, logger },
   );
