@@ -33,7 +33,7 @@ export interface Receipt {
 }
 
 /** What plans and states need of the receipt of a stored day, or of one that this run has loaded. */
-export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at' | 'source'> {
   /** As in the receipt; undefined: that of the state. */
   readonly filters?: string | undefined;
   /** Rows of the day that the place has now; a stream of records does not know them. */

@@ -186,7 +186,7 @@ export class DayDownloader {
    *
    *   stored                                   rowsBefore              leastRows
    *   nothing; pruned; of other filters        0                       0
-   *   with the same `to_date`                  those of the download   rowsBefore
+   *   with the same `to_date`, or from a file  those of the download   rowsBefore
    *   with another, perhaps rows of two days   those of the place      1, if the place has any
    */
   get #storedRows() {
@@ -195,7 +195,7 @@ export class DayDownloader {
     if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters))
       return { rowsBefore: 0, leastRows: 0 };
     const { rows, rows_stored: rowsInPlace = 0 } = receipt;
-    return receipt.to_date === this.#toDate
+    return receipt.to_date === this.#toDate || receipt.source === 'file'
       ? { rowsBefore: rows, leastRows: rows }
       : { rowsBefore: rowsInPlace, leastRows: Math.min(rowsInPlace, 1) };
   }

@@ -143,6 +143,16 @@ describe('a day from a file', () => {
     expect((await stateOf('duckdb', place()))?.events.receipts.get(FIRST)).toMatchObject({ source: 'file' });
   });
 
+  it('is downloaded twice before the service replaces it by fewer rows', async () => {
+    const twiceLast = await fileOf(LOST[0], (csv) => `${csv}${csv.trimEnd().split('\n').at(-1)}\n`);
+    expect((await load(twiceLast, LOST[0])).code).toBe(0);
+    const requestsBefore = archive.requests().length;
+    const history = { DFINERY_HISTORY_DAYS: '300' };
+    const again = await run(['sync', 'duckdb', place(), '--from', LOST[0], '--to', LOST[0]], archive, history);
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('two downloads agree') });
+    expect(archive.requests().length - requestsBefore).toBe(2);
+  });
+
   it.each(['2026-01-12', '2026-01-14'])('may have times of the day beside it, as %s: a time zone', async (day) => {
     expect((await load(await fileOf(LOST[0], ofDay(day)), LOST[0])).code).toBe(0);
   });
