@@ -37,10 +37,10 @@ function uncheckedWallTimeSql(expr: string, forms: CellForms): string | undefine
 }
 
 /** SQL of the canonical text of a TIMESTAMP: `2026-01-02 03:04:00.000`, six digits if there are micros, or a date. */
-function wallTextSql(wall: string): string {
+function wallTextSql(wall: string, zoneMark: 'Z' | '' = ''): string {
   const micros = `epoch_us(${wall}) % ${MICROS_PER_MILLI}`;
   const length = `CASE WHEN ${micros} = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
-  const text = `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
+  const text = `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length}) || '${zoneMark}'`;
   return `regexp_replace(${text}, ' 00:00:00\\.000$', '')`;
 }
 
@@ -96,7 +96,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
 
 /**
  * Instants of the years 1 to 9999. A cell has a UTC offset, or is a wall-clock time of the zone. The canonical text is
- * by its clock.
+ * by its clock. Where the clock shows that time once more, later, it is in UTC.
  */
 export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,
@@ -116,7 +116,11 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
     const cast = castSql(expr, 'TIMESTAMPTZ');
     return `CASE WHEN regexp_matches(${expr}, '${OFFSET_PATTERN}$') THEN ${cast} ELSE ${instant} END`;
   },
-  textSql: (expr) => wallTextSql(toWallTimeSql(expr, zone)),
+  textSql(expr) {
+    const wall = toWallTimeSql(expr, zone);
+    const utcText = wallTextSql(`timezone('UTC', ${expr})`, 'Z');
+    return `CASE WHEN ${toInstantSql(wall, zone)} = ${expr} THEN ${wallTextSql(wall)} ELSE ${utcText} END`;
+  },
   writeJson(bytes, start, end, out, at) {
     const form = cellTime.read(bytes, start, end);
     const wall = cellTime.seconds;

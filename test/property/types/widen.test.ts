@@ -46,4 +46,17 @@ describe('widening a stored column', () => {
     const widened = widenSql(codecOf('date', zone).valueSql('c'), 'date', 'datetime', zone);
     expect(await duck.column(`epoch_us(${widened})`)).toEqual([String(Date.UTC(2024, 6, 1, 4) * 1000)]);
   });
+
+  it('writes the earlier instant of a local time that occurs twice in UTC', async () => {
+    const textsOf = async (name: string, cells: readonly string[]) => {
+      const zone = new Zone(name);
+      await duck.load(cells);
+      return duck.column(widenSql(codecOf('datetime', zone).valueSql('c'), 'datetime', 'string', zone));
+    };
+    const twice = ['2026-11-01T05:30:00Z', '2026-11-01T06:30:00Z', '2026-11-01 01:30:00'];
+    const [earlier, later] = ['2026-11-01 05:30:00.000Z', '2026-11-01 01:30:00.000'];
+    expect(await textsOf('America/New_York', twice)).toEqual([earlier, later, later]);
+    // There midnight of UTC is the earlier one, and a text without its time would be no datetime.
+    expect(await textsOf('Europe/London', ['2026-10-25T00:00:00Z'])).toEqual(['2026-10-25 00:00:00.000Z']);
+  });
 });
