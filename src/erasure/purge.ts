@@ -144,11 +144,11 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { runtime, suppressionList, hashKey } = plan.settings;
   await suppressionList.add(peopleOf(plan, plan.places), { ...runtime, hashKey });
   // What is known of each place by now: at first what the plan says.
-  const places: PlaceOutcome[] = [...plan.places];
-  for (const [i, { name }] of places.entries()) {
+  let places: readonly PlaceOutcome[] = plan.places;
+  for (const [i, place] of plan.places.entries()) {
     runtime.signal.throwIfAborted();
-    runtime.logger.info('purge.begin', `Purging ${name} (${i + 1} of ${places.length}) …`);
-    await purgePlace(places, i, plan);
+    runtime.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
+    places = places.with(i, await purgePlace(place, places.toSpliced(i, 1), plan));
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(runtime.spoolDir);
   const foldersInUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
@@ -164,18 +164,23 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   return { places, warnings, failures };
 }
 
-/** Removes the people from `places[i]`, and puts there what became of it. */
-async function purgePlace(places: PlaceOutcome[], i: number, plan: PurgePlan): Promise<void> {
+/** Removes the people from a place. The guards hold for it and the other places together. */
+async function purgePlace(
+  place: PlannedPlace,
+  otherPlaces: readonly PlannedPlace[],
+  plan: PurgePlan,
+): Promise<PlaceOutcome> {
   const { settings, ledger, listedPeople } = plan;
   const { runtime, suppressionList, beginsNewList, hashKey } = settings;
-  const { target, name, foreignNames } = places[i];
+  const { target, name, foreignNames } = place;
+  let { people } = place;
   try {
     // 1. Lock: the target keeps other writers out, and looks the people up anew.
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
-    const removal = await (await target.people(places[i])).purge(query, async (people) => {
-      places[i] = { ...places[i], people };
-      // 2. Guards: they hold for all places together.
-      const problem = purgeGuardProblem(plan, places);
+    const removal = await (await target.people(place)).purge(query, async (peopleNow) => {
+      people = peopleNow;
+      // 2. Guards.
+      const problem = purgeGuardProblem(plan, [...otherPlaces, { ...place, people }]);
       if (problem !== undefined)
         throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
       if (!beginsNewList)
@@ -190,10 +195,10 @@ async function purgePlace(places: PlaceOutcome[], i: number, plan: PurgePlan): P
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
-    places[i] = { ...places[i], removal, failure };
+    return { ...place, people, removal, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
-    places[i] = { ...places[i], failure: purgeFailure(name, thrown, runtime) };
+    return { ...place, people, failure: purgeFailure(name, thrown, runtime) };
   }
 }
 
