@@ -132,12 +132,14 @@ class Sender {
         if (isEnough()) return;
       }
     } catch (error) {
+      // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
+      if (this.#signal.aborted && error === this.#signal.reason) return;
       this.#stop.abort();
       throw error;
     }
   }
 
-  /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped. */
+  /** Requests an id until an answer decides it, or the last attempt is made. Throws the signal's reason. */
   async #requestUntilDecided(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
@@ -149,13 +151,7 @@ class Sender {
       const isRepeatable = answer.kind === 'retry' || (answer.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
       return isRepeatable && pause !== undefined ? undefined : answer;
     };
-    try {
-      return await retry(policy, attempt);
-    } catch (error) {
-      // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
-      if (this.#signal.aborted && error === this.#signal.reason) return undefined;
-      throw error;
-    }
+    return await retry(policy, attempt);
   }
 
   /**
