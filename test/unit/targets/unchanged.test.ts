@@ -126,11 +126,6 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     expect(await place.keys()).toContain(`${D1} new`);
   });
 
-  it('is not refused for a setting that no stored value fits', async () => {
-    const columnTypes = new Map([['n', 'datetime' as const]]);
-    expect(await place.load([again()], { columnTypes })).toMatchObject([{ daysUnchanged: [D1, D2, D3] }]);
-  });
-
   it('counts as new only its own rows, and not those that another run has stored meanwhile', async () => {
     const sink = await place.open();
     await place.load([[place.of('2026-01-08', [{ id: 'x' }, { id: 'y' }])]]);
