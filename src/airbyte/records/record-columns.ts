@@ -48,7 +48,7 @@ export function recordColumn(
 export const memberLabel = (name: string): Uint8Array => Buffer.from(`,${JSON.stringify(name)}:`);
 
 /** A codec that no cell fits. */
-const FITS_NO_CELL: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
+const NO_CELL_CODEC: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
 
 /**
  * The codec of a property, and the zone in which its cells are read. A schema without a type is that of a text.
@@ -62,7 +62,7 @@ const FITS_NO_CELL: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
 function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
   const propertySchema: JsonObject = isObject(schema) ? schema : {};
   const type = typeOfSchema(propertySchema);
-  if (type === undefined) return { codec: FITS_NO_CELL, zone: undefined };
+  if (type === undefined) return { codec: NO_CELL_CODEC, zone: undefined };
   if (type !== 'datetime' || propertySchema.airbyte_type === 'timestamp_without_timezone') {
     return { codec: codecOf(type, undefined), zone: undefined };
   }

@@ -107,8 +107,7 @@ async function findEventRows(
           continue;
         }
         const earlierRow = rowOfEvent.get(event);
-        const isLower = earlierRow === undefined || positions[rowIndex] < positions[earlierRow];
-        if (isLower) rowOfEvent.set(event, rowIndex);
+        if (earlierRow === undefined || positions[rowIndex] < positions[earlierRow]) rowOfEvent.set(event, rowIndex);
       }
     }
   }

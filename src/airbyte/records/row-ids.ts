@@ -13,28 +13,28 @@ export class RowIds {
   occurrence = 1;
   /** The id of the row's event (`log-1`); undefined for a row without one. */
   logId: CellText | undefined;
-  readonly #idColumn: number;
-  readonly #logIdColumn: number;
+  readonly #idColumnNumber: number;
+  readonly #logIdColumnNumber: number;
   readonly #logIdText = new CellText();
   readonly #names: readonly Buffer[];
-  /** The columns in the byte order of their names. */
-  readonly #sortedColumns: readonly number[];
+  /** The numbers of all columns, in the byte order of their names. */
+  readonly #sortedColumnNumbers: readonly number[];
   readonly #text = new CellText();
   readonly #rowCountById: Map<string, number> | undefined;
 
   /** `rowCountById` counts the rows of all files of the day; undefined: no id occurs twice. */
   constructor(header: readonly HeaderColumn[], idColumn: string, rowCountById?: Map<string, number>) {
     const sources = header.map((column) => column.source);
-    this.#idColumn = sources.indexOf(idColumn);
-    this.#logIdColumn = sources.indexOf(LOG_ID);
+    this.#idColumnNumber = sources.indexOf(idColumn);
+    this.#logIdColumnNumber = sources.indexOf(LOG_ID);
     this.#names = sources.map((source) => Buffer.from(source));
-    this.#sortedColumns = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
+    this.#sortedColumnNumbers = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
     this.#rowCountById = rowCountById;
   }
 
   read(row: CsvRow): void {
-    const idCell = row.cellOf(this.#idColumn);
-    const logIdCell = row.cellOf(this.#logIdColumn);
+    const idCell = row.cellOf(this.#idColumnNumber);
+    const logIdCell = row.cellOf(this.#logIdColumnNumber);
     if (idCell >= 0) this.id.read(row, idCell);
     else this.id.set(Buffer.from(`hash:${this.#digestOf(row)}`));
     if (logIdCell >= 0) this.#logIdText.read(row, logIdCell);
@@ -55,12 +55,12 @@ export class RowIds {
   /** SHA-256 over the non-empty cells of a row, in the byte order of their names: `3:age2:31`, with lengths in bytes. */
   #digestOf(row: CsvRow): string {
     const hash = createHash('sha256');
-    for (const column of this.#sortedColumns) {
-      const k = row.cellOf(column);
+    for (const columnNumber of this.#sortedColumnNumbers) {
+      const k = row.cellOf(columnNumber);
       if (k < 0) continue;
       this.#text.read(row, k);
       const { content } = this.#text;
-      const name = this.#names[column];
+      const name = this.#names[columnNumber];
       hash.update(`${name.length}:`).update(name).update(`${content.length}:`).update(content);
     }
     return hash.digest('hex');
