@@ -92,6 +92,6 @@ async function findUnchanged(
  * neighbours has what the last commit left, if as many were suppressed. Any other has all but those suppressed now.
  */
 function expectedRows(receipt: Receipt, storedReceipt: StoredReceipt | undefined): number {
-  const isComparable = mayShareRows(receipt) && storedReceipt?.suppressed === receipt.suppressed;
-  return isComparable ? storedReceipt.rows_stored : receipt.rows - receipt.suppressed;
+  if (mayShareRows(receipt) && storedReceipt?.suppressed === receipt.suppressed) return storedReceipt.rows_stored;
+  return receipt.rows - receipt.suppressed;
 }

@@ -107,13 +107,13 @@ function planDay(
   const dayColumns = dayColumnsOf(download);
   const tableColumns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(beforeBatch)];
   // Without a pinned schema, `freeze` begins behind the first day with cells.
-  const hadCells = columnsBefore.some(({ forms }) => forms !== 0);
-  const schemaMode = hadCells || settings.pinnedTypes !== undefined ? settings.schemaMode : 'evolve';
+  const mayFreeze = settings.pinnedTypes !== undefined || columnsBefore.some(({ forms }) => forms !== 0);
+  const daySettings: ColumnSettings = mayFreeze ? settings : { ...settings, schemaMode: 'evolve' };
   const changes: PlannedChange[] = [];
   const columns = tableColumns.map((column): PlannedColumn => {
     const dayColumn = dayColumns.get(columnKey(column)) ?? NO_CELLS;
     const { forms } = dayColumn;
-    const typeAfter = typeAfterDay(column, dayColumn, tableColumns, { ...settings, schemaMode });
+    const typeAfter = typeAfterDay(column, dayColumn, tableColumns, daySettings);
     const { type: toType } = typeAfter;
     const fromType = isFirstDay ? null : column.type;
     if (toType !== null && toType !== fromType) {

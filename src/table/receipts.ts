@@ -18,8 +18,10 @@ export interface StoredReceipt extends Receipt {
 export type Receipts = ReadonlyMap<Day, StoredReceipt>;
 
 /** Of several receipts of a day the last one counts. */
-export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
-  new Map([...new Map([...receipts].map((receipt) => [receipt.day, receipt]))].sort(([a], [b]) => (a < b ? -1 : 1)));
+export function receiptsOf(receipts: Iterable<StoredReceipt>): Receipts {
+  const lastReceipts = new Map([...receipts].map((receipt) => [receipt.day, receipt]));
+  return new Map([...lastReceipts].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
 
 /** Number of the rows that a place holds by these receipts. */
 export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
