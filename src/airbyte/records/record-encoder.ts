@@ -168,15 +168,13 @@ export class RecordEncoder {
 /** The labels of properties that are no column of the export; undefined for one that is not sent. */
 function labelsOf({ name, schemas }: StreamSchemas) {
   const { selection, addedProperties } = STREAMS[name];
-  const properties = new Set(Object.keys(addedProperties));
-  // A row that names no event is an event of its own, whose id is the key of the row.
-  if (selection === 'row_per_event') properties.add(LOG_ID);
-  const labelOf = (property: string) =>
-    properties.has(property) && schemas.has(property) ? memberLabel(property) : undefined;
+  const labelOf = (property: string, isAdded = Object.hasOwn(addedProperties, property)) =>
+    isAdded && schemas.has(property) ? memberLabel(property) : undefined;
   return {
     key: labelOf(KEY_PROPERTY),
     rescued: labelOf(RESCUED_PROPERTY),
     position: labelOf(ITEM_POSITION),
-    logId: labelOf(LOG_ID),
+    // A row that names no event is an event of its own, whose id is the key of the row.
+    logId: labelOf(LOG_ID, selection === 'row_per_event'),
   };
 }
