@@ -31,10 +31,9 @@ const GATHERED_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 
 /** What a row needs where it stops being CSV, and what stands there. */
-const EXPECTED_AND_FOUND: Readonly<Record<RowFailure['reason'] | 'cut_in_quote', readonly [string, string]>> = {
+const EXPECTED_AND_FOUND: Readonly<Record<RowFailure['reason'], readonly [string, string]>> = {
   quote_in_cell: ['a comma or a line end before any quote', 'a quote'],
   after_quote: ['a comma or a line end after the closing quote', 'text'],
-  cut_in_quote: ['a closing quote', 'the end of the body'],
   too_many_columns: [`at most ${MAX_COLUMNS} columns`, 'more'],
 };
 
@@ -118,9 +117,9 @@ export class RowReader {
   /** Throws if the body ends within a row, or has none. */
   #checkEnd(): void {
     const { start, end, isLineEndAdded } = this.#buffer;
+    const bodyEnd = isLineEndAdded ? end - 1 : end;
     // Each row has a line end now, so that one which does not end goes on within quotes.
-    if (start < end)
-      throw this.#nextRowError('cut_in_quote', isLineEndAdded ? end - 1 : end, ...EXPECTED_AND_FOUND.cut_in_quote);
+    if (start < end) throw this.#nextRowError('cut_in_quote', bodyEnd, 'a closing quote', 'the end of the body');
     if (this.rowNumber === 0) throw this.#nextRowError('empty_body', start, 'a header line', 'nothing');
   }
 
