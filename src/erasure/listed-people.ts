@@ -125,7 +125,7 @@ export async function findListedPeople(
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of placeSearch.similarIdPairs) keepNearest(similarIdById, id, similarId);
   return {
-    query: { ...query, unifiedIdsById },
+    query: { ...query, unifiedIdsById, keyCheckByUnifiedId: placeSearch.keyCheckByUnifiedId },
     missedIds,
     profiledIdCount: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
@@ -155,6 +155,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
   return {
     unifiedIdsById: joinIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
+    keyCheckByUnifiedId: new Map(peopleInPlaces.flatMap((people) => [...people.keyCheckByUnifiedId])),
     similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),

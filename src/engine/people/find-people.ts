@@ -8,7 +8,6 @@ import { ColumnKeys } from './column-keys.ts';
 import { type IdColumn, idColumnOf, type LookUp, NOTHING_FOUND } from './id-column.ts';
 import {
   joinIds,
-  looksHashed,
   type PeopleInPlace,
   type PeopleQuery,
   personIdOf,
@@ -38,11 +37,11 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
   const unifiedIdEntries: [id: string, unifiedIds: readonly string[]][] =
     byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
-  const keyChecksOfIds = new Set<string | undefined>();
+  const keyCheckOfHash = new Map(query.keyCheckByUnifiedId);
   for (const search of searches) {
     for (const { queryIds, unifiedIds } of await groupRows(search, NOTHING_FOUND)) {
       for (const id of queryIds) unifiedIdEntries.push([id, unifiedIds]);
-      for (const id of unifiedIds) keyChecksOfIds.add(search.unifiedColumn.keys.keyCheckOf(id));
+      for (const id of unifiedIds) keyCheckOfHash.set(id, search.unifiedColumn.keys.keyCheckOf(id));
     }
   }
   const unifiedIdsById = joinIds(query.unifiedIdsById, unifiedIdEntries);
@@ -53,9 +52,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
       .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const))
       .filter(([unifiedId]) => !isPlaceholder(unifiedId)),
   );
-  const hasHashedIds = [...queryIdsByUnifiedId.keys()].some(looksHashed);
-  const hasPlainIds = ![...queryIdsByUnifiedId.keys()].every(looksHashed);
-  if (hasPlainIds) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
+  const idKeyChecks = new Set(Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckOfHash.get(id)));
+  if (idKeyChecks.has(undefined)) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
   const conditions = { events: 'false', user_profiles: 'false' };
   const warnings = new Set(searches.flatMap((search) => search.warnings));
   const leavingGroups: RowGroup[] = [];
@@ -63,7 +61,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   for (const search of searches) {
     const { unifiedColumn } = search;
     const { keys } = unifiedColumn;
-    for (const warning of keys.missedRowsWarnings({ hasPlainIds, hasHashedIds, keyChecksOfIds })) warnings.add(warning);
+    for (const warning of keys.missedRowsWarnings(idKeyChecks)) warnings.add(warning);
     // An id of the suppression list alone stands for none of the query.
     const suppressedIds = (await unifiedColumn.suppressedIds(suppressedPeople)).map((id) => [id, []] as const);
     const unifiedLookUp = await unifiedColumn.lookUp(new Map([...suppressedIds, ...queryIdsByUnifiedId]));
@@ -125,9 +123,7 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
   for (const table of tables) {
     const { externalColumn } = table;
     const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NOTHING_FOUND;
-    const warnings =
-      externalColumn?.keys.missedRowsWarnings({ hasPlainIds: true, hasHashedIds: false, keyChecksOfIds: new Set() }) ??
-      [];
+    const warnings = externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? [];
     searches.push({ ...table, externalLookUp, warnings });
   }
   return searches;

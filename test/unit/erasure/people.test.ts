@@ -181,6 +181,7 @@ describe('people in a place', () => {
       byColumn: 'member',
       ids: ['a'],
       unifiedIdsById: new Map([['a', [hashKey.hashOf('u1')]]]),
+      keyCheckByUnifiedId: new Map([[hashKey.hashOf('u1'), hashKey.keyCheck]]),
       suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
       hashKey,
     };
@@ -287,6 +288,26 @@ describe('people in a place', () => {
     const warnings = [expect.stringContaining('hashed under another key')];
     expect(await look({ ...query, hashKey })).toMatchObject({ rowCount: 1, warnings });
     expect(await look(query)).toMatchObject({ rowCount: 1, warnings });
+  });
+
+  it('are warned of if another place names them by a hash under another key', async () => {
+    const older = new HashKey(new Secret('the older hash key of 32 characters'));
+    await loadHashed(D1, [{ id: 'e1', df_unified_id: hashKey.hashOf('u1') }], ['df_unified_id'], hashKey);
+    const hash = older.hashOf('u1');
+    const keyCheckByUnifiedId = new Map([[hash, older.keyCheck]]);
+    const query = { ids: ['a'], unifiedIdsById: new Map([['a', [hash]]]), keyCheckByUnifiedId, hashKey };
+    const warnings = [expect.stringContaining('hashed under another key')];
+    expect(await look(query)).toMatchObject({ rowCount: 0, warnings });
+  });
+
+  it('count as plain, though their ids look like hashes, unless rows have these as hashes', async () => {
+    const unifiedId = 'a1'.repeat(32);
+    const query = { ids: ['a'], unifiedIdsById: new Map([['a', [unifiedId]]]) };
+    await load([{ id: 'e1', df_unified_id: unifiedId }]);
+    expect(await look(query)).toMatchObject({ rowCount: 1, warnings: [] });
+    await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf(unifiedId) }], ['df_unified_id'], hashKey);
+    await expect(look(query)).rejects.toThrow('hash_key is missing');
+    expect(await look({ ...query, hashKey })).toMatchObject({ rowCount: 2, warnings: [] });
   });
 
   it('are printed row by row, without the columns that are null', async () => {

@@ -461,6 +461,18 @@ describe('the table user_profiles', () => {
     expect(again.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([1, 1, 1]);
   });
 
+  it('names people by hashes that rows of a place under another key do not have, and a plan says so', async () => {
+    erasure.env.DFINERY_HASH_KEY = 'a hash key of at least 32 characters';
+    useProfiles(CSV, {}, edits);
+    await load([row('a')], DUCKDB);
+    erasure.env.DFINERY_HASH_KEY = 'another hash key of at least 32 characters';
+    useProfiles(undefined, { profiles: false }, { ...edits, user_profiles: false });
+    await load([row('a')], LAKE);
+    const warnings = [expect.stringMatching('lake: some rows have df_unified_id hashed under another key')];
+    const plan = await planOf('--id', 'A-a', ...only(DUCKDB, LAKE));
+    expect(plan, plan.said).toMatchObject({ exit: 0, places: [{ rows: 2 }, { rows: 0 }], warnings });
+  });
+
   it('tells whose an ID is that the service no longer has, unless the person has another one by now', async () => {
     useProfiles(CSV, {}, { user_profiles: true });
     await load([row('a'), row('b')], DUCKDB);
