@@ -118,20 +118,24 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
   const isPurgeOnly = purgeOnly || suppressed;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   const importToken = isPurgeOnly ? undefined : requireKeys(config, 'import_token').importToken;
-  const settings = { ...config, onRejected: 'continue' as const, reason };
   return await withPeopleSearch(values, config, context, async (search) => {
     const purgeSettings = purgeSettingsOf(values, search, config);
     if (purgeSettings === undefined && isPurgeOnly)
       throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
     const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
-    const consent = confirm === undefined ? 'none' : { confirm };
-    const requestSettings = deleter && { ...config, deleter, again };
-    const options = { settings, runtime: context, list, consent, requestSettings, purgeSettings } as const;
     try {
-      const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-      const erased = await withElapsedTime(what, runErasure({ ...options, isOnPlatform: false }), context);
-      return erasureResult(erased, context);
+      const activity = confirm === undefined ? 'Planning the erasure' : 'Erasing';
+      const erasure = runErasure({
+        settings: { ...config, onRejected: 'continue', reason },
+        runtime: context,
+        list,
+        consent: confirm === undefined ? 'none' : { confirm },
+        requestSettings: deleter && { ...config, deleter, again },
+        purgeSettings,
+        isOnPlatform: false,
+      });
+      return erasureResult(await withElapsedTime(activity, erasure, context), context);
     } finally {
       await deleter?.close();
     }

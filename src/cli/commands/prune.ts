@@ -9,8 +9,8 @@ const AGE_OPTION = wordOption(
   'Age of the days that go: 25mo, 8w or 90d',
   'an age such as 25mo, 8w or 90d, of four digits at most',
   (word) => {
-    const [, amount, unit = ''] = /^([1-9]\d{0,3})(mo|w|d)$/.exec(word) ?? [];
-    return amount === undefined ? undefined : { amount: Number(amount), unit };
+    const match = /^([1-9]\d{0,3})(mo|w|d)$/.exec(word);
+    return match === null ? undefined : { amount: Number(match[1]), unit: match[2] };
   },
 );
 
