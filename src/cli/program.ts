@@ -13,7 +13,6 @@
 // `terminal/` is what a person sees, `run/` the run of `sync`, and `report/` the pages of HTML.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
-import { printable } from '../base/text.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
@@ -35,7 +34,7 @@ const APART_MS = 50;
 export async function runCommandLine(argv: readonly string[], system: System): Promise<ExitCode> {
   const { columns } = system.terminal;
   const print = (lines: readonly string[]): ExitCode => {
-    for (const line of lines) system.terminal.print(printable(line));
+    for (const line of lines) system.terminal.print(line);
     return EXIT.done;
   };
   const [firstWord, ...otherWords] = argv;

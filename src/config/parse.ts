@@ -90,12 +90,9 @@ const isLeftOut = (value: unknown): boolean => value === undefined || value === 
 /** The values that are not left out. JSON may have `true` where the schema has the choice "true". */
 function presentValues(rawValues: object, { properties }: ConfigSchema): JsonObject {
   const entries = Object.entries(rawValues).filter(([, value]) => !isLeftOut(value));
-  return Object.fromEntries(
-    entries.map(([key, value]) => {
-      const isTextChoice = typeof value === 'boolean' && properties[key]?.enum?.includes(String(value));
-      return [key, isTextChoice ? String(value) : value];
-    }),
-  );
+  const isTextChoice = (key: string, value: unknown) =>
+    typeof value === 'boolean' && properties[key]?.enum?.includes(String(value));
+  return Object.fromEntries(entries.map(([key, value]) => [key, isTextChoice(key, value) ? String(value) : value]));
 }
 
 export function requireObject(value: unknown): JsonObject {

@@ -1,14 +1,10 @@
-import { EXIT, type ExitCode } from '../../base/errors.ts';
+import { EXIT } from '../../base/errors.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
-import { type CheckVerdict, checkService } from '../../service/check.ts';
+import { checkService } from '../../service/check.ts';
 import { defineCommand } from '../command.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 
-const EXIT_OF_VERDICT: Readonly<Record<CheckVerdict['kind'], ExitCode>> = {
-  usable: EXIT.done,
-  config: EXIT.usage,
-  later: EXIT.later,
-};
+const EXIT_OF_VERDICT = { usable: EXIT.done, config: EXIT.usage, later: EXIT.later };
 
 export const command = defineCommand({
   examples: ['check', 'check --config staging.json'],

@@ -63,10 +63,8 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
 function runSection({ runs }: PlaceReport): Html {
   if (runs.length === 0) return html``;
   const failedCount = runs.filter(({ exitCode }) => exitCode !== 0).length;
-  const outcomeText =
-    failedCount === 0
-      ? `${formatCount(runs.length, 'run')}, none failed`
-      : `${failedCount} of ${formatCount(runs.length, 'run')} failed`;
+  const runsText = formatCount(runs.length, 'run');
+  const outcomeText = failedCount === 0 ? `${runsText}, none failed` : `${failedCount} of ${runsText} failed`;
   const exports = runs.reduce((sum, run) => sum + run.exports, 0);
   const runTable = htmlTable<RunRecord>(
     'Runs',
