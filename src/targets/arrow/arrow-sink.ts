@@ -58,16 +58,12 @@ async function writeStream(
       const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
         const zone = zoneOf(options.columnSettings.timezone);
-        if (isPinned) {
-          const { columns, plannedDays } = planEachDay(downloads, options);
-          const dayFiles = writeDayFiles(plannedDays, zone, engine, runFolder);
-          await sendDays(dayFiles, columns, output, options, onSent);
-        } else {
-          const { columns, plannedDays } = await planAllDays(downloads, runFolder, options);
-          // DuckDB writes the next day while one is sent. Above, the service may have to be waited for.
-          const dayFiles = oneAhead(writeDayFiles(plannedDays, zone, engine, runFolder));
-          await sendDays(dayFiles, columns, output, options, onSent);
-        }
+        const { columns, plannedDays } = isPinned
+          ? planEachDay(downloads, options)
+          : await planAllDays(downloads, runFolder, options);
+        const dayFiles = writeDayFiles(plannedDays, zone, engine, runFolder);
+        // DuckDB writes the next day while one is sent. Of a pinned stream the service may have to be waited for.
+        await sendDays(isPinned ? dayFiles : oneAhead(dayFiles), columns, output, options, onSent);
       } finally {
         await engine.close();
       }
@@ -95,7 +91,7 @@ function planEachDay(downloads: AsyncIterable<CheckedDay>, { columnSettings }: L
   return { columns, plannedDays: planDays() };
 }
 
-/** Plans a stream of the columns of all days. Their files are kept in the folder of the run until the last has come. */
+/** Plans a stream of the columns of all days. Their files wait in the folder of the run until the last has come. */
 async function planAllDays(
   downloads: AsyncIterable<CheckedDay>,
   runFolder: RunFolder,
@@ -103,15 +99,15 @@ async function planAllDays(
 ) {
   // Settings that do not fit are refused before the first request.
   const columnsBefore = columnsOfNewTable(columnSettings);
-  const keptDownloads: CheckedDay[] = [];
+  const movedDownloads: CheckedDay[] = [];
   for await (const { receipt, files } of downloads) {
-    const keptFiles = files.map((file, i) => ({ ...file, path: join(runFolder.path, `${receipt.day}-${i}.csv`) }));
-    for (const [i, { path }] of files.entries()) await rename(path, keptFiles[i].path);
-    keptDownloads.push({ receipt, files: keptFiles });
+    const movedFiles = files.map((file, i) => ({ ...file, path: join(runFolder.path, `${receipt.day}-${i}.csv`) }));
+    for (const [i, { path }] of files.entries()) await rename(path, movedFiles[i].path);
+    movedDownloads.push({ receipt, files: movedFiles });
   }
-  const { columns, changes } = planColumns(columnsBefore, keptDownloads, columnSettings, true);
+  const { columns, changes } = planColumns(columnsBefore, movedDownloads, columnSettings, true);
   logWidened(logger, changes);
-  return { columns: typedColumns(columns), plannedDays: keptDownloads.map((download) => ({ download, columns })) };
+  return { columns: typedColumns(columns), plannedDays: movedDownloads.map((download) => ({ download, columns })) };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */
