@@ -15,7 +15,7 @@ export interface SchemaError {
 }
 
 /** The first problem of the last value: `files/0/path must be string`, or `it must be object` of the whole value. */
-export const firstProblemText = (valid: Validator): string => problemText(valid.errors?.[0]);
+export const firstProblemText = (validate: Validator): string => problemText(validate.errors?.[0]);
 
 export function problemText({ instancePath = '', message = 'is wrong', params }: Partial<SchemaError> = {}): string {
   const constant = params?.allowedValue;

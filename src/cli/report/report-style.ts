@@ -1,7 +1,7 @@
 import { DAY_STATES } from './day-calendar.ts';
 import { Html } from './html.ts';
 
-/** One for each of the `REPORTED_NAMES` (8) that a report counts by themselves, and one for all others. */
+/** One for each of the `MAX_REPORTED_NAMES` (8) that a report counts by themselves, and one for all others. */
 const SERIES_RULES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
   .map((n) => `.series-${n} { fill: var(--series-${n}); background: var(--series-${n}); }`)
   .join('\n');

@@ -37,24 +37,24 @@ export async function checkRows(
     const expectedRows = receipts.get(day)?.rows_stored;
     const rows = rowsByDay.get(day) ?? 0;
     if (rows === expectedRows) continue;
-    const name = table.isSnapshot ? table.name : day;
+    const dayOrTable = table.isSnapshot ? table.name : day;
     const message =
       expectedRows === undefined
-        ? `${name} has ${plainCount(rows, 'row')} and no receipt`
-        : `${name} should have ${plainCount(expectedRows, 'row')}, and has ${rows}`;
+        ? `${dayOrTable} has ${plainCount(rows, 'row')} and no receipt`
+        : `${dayOrTable} should have ${plainCount(expectedRows, 'row')}, and has ${rows}`;
     differences.push({ check: 'rows', message });
   }
   const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, relation, daySql);
-  const countKeys = (keys: number) => plainCount(keys, 'key occurs', 'keys occur');
+  const keysOccur = (keys: number) => plainCount(keys, 'key occurs', 'keys occur');
   if (rowsWithoutKey > 0) {
     const message = `${plainCount(rowsWithoutKey, 'row has', 'rows have')} no _key in ${table.name}`;
     differences.push({ check: 'keys', message });
   }
   if (repeatedKeys > 0) {
-    const message = `${countKeys(repeatedKeys)} more than once in ${table.isSnapshot ? table.name : 'a day'}`;
+    const message = `${keysOccur(repeatedKeys)} more than once in ${table.isSnapshot ? table.name : 'a day'}`;
     differences.push({ check: 'keys', message });
   }
-  return { differences, warnings: sharedKeys > 0 ? [`${countKeys(sharedKeys)} under more than one day.`] : [] };
+  return { differences, warnings: sharedKeys > 0 ? [`${keysOccur(sharedKeys)} under more than one day.`] : [] };
 }
 
 /** Counts the rows without a key, the keys that occur twice in a day, and those under several days. */

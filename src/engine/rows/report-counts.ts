@@ -23,7 +23,7 @@ export interface ReportCounts {
 }
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */
-const REPORTED_NAMES = 8;
+const MAX_REPORTED_NAMES = 8;
 
 /**
  * Counts for a report. `relation` is SQL after FROM that gives all rows, with `_rescued`. `zone` is that of the
@@ -35,9 +35,9 @@ export async function countForReport(
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<ReportCounts> {
-  const arrivedAtSql = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);
+  const serverTimeSql = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);
   const { rows, last_event_at: lastEventAt } = await engine.row(`
-    SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAtSql})`, zone)} AS VARCHAR) AS last_event_at
+    SELECT count(*) AS rows, CAST(${localTimeSql(`max(${serverTimeSql})`, zone)} AS VARCHAR) AS last_event_at
     FROM ${relation}`);
   return {
     rows: Number(rows),
@@ -69,7 +69,7 @@ async function countEvents(
       WHERE name IS NOT NULL
       GROUP BY name
       ORDER BY sum(events) DESC, name
-      LIMIT ${REPORTED_NAMES}
+      LIMIT ${MAX_REPORTED_NAMES}
     )
     SELECT
       CAST(day AS VARCHAR) AS day,

@@ -103,8 +103,8 @@ async function attach(
       return await attachOnce(connection, file, access);
     } catch (error) {
       // A UserError says that this process has the file open, or that another one has replaced it.
-      const mayPass = error instanceof UserError || isEngineFailure(error, 'fileInUse');
-      if (pause === undefined || !mayPass) throw error;
+      const isTemporary = error instanceof UserError || isEngineFailure(error, 'fileInUse');
+      if (pause === undefined || !isTemporary) throw error;
       return undefined;
     }
   });

@@ -56,10 +56,12 @@ async function checkCanWrite(file: string): Promise<void> {
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readStateForLoad(engine: Engine, options: LoadOptions): Promise<FileState> {
   const { timezone } = options.columnSettings;
-  const { state, removedDays } = await readFileState(engine);
+  const fileState = await readFileState(engine);
+  const { state } = fileState;
   if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
-  if (state === undefined || state.events.timezone === timezone) return { state, removedDays };
-  throw otherTimezoneError(engine.file, timezone, state.events.timezone);
+  if (state && state.events.timezone !== timezone)
+    throw otherTimezoneError(engine.file, timezone, state.events.timezone);
+  return fileState;
 }
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while something is written. */

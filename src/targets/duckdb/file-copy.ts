@@ -17,7 +17,7 @@ import { checkExists, foreignTableNames, tablesOfFile, withLoadedFile } from './
 // A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.
 
 /** The copy as a database beside the file. */
-const COPY_DATABASE = 'new_database';
+const COPY_DATABASE = 'copy_of_file';
 
 /**
  * Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Returns the number of

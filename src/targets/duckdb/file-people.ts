@@ -84,11 +84,11 @@ async function removeRows(engine: Engine, state: PlaceState, conditions: RowCond
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const rowsToRemoveSql = `${table.name} WHERE ${conditions[table.name]}`;
-    const rowsLost = await countRowsByDay(engine, rowsToRemoveSql, dayOfRowSql(table, tableState.receipts.keys()));
+    const relation = `${table.name} WHERE ${conditions[table.name]}`;
+    const rowsLost = await countRowsByDay(engine, relation, dayOfRowSql(table, tableState.receipts.keys()));
     const changedAt = nextChangedAt(tableState.receipts, engine.clock.now());
     stateAfter = { ...stateAfter, [table.name]: withoutRows(tableState, rowsLost, changedAt) };
-    rowsRemoved += await engine.run(`DELETE FROM ${rowsToRemoveSql}`);
+    rowsRemoved += await engine.run(`DELETE FROM ${relation}`);
   }
   await writeState(engine, stateAfter);
   return rowsRemoved;

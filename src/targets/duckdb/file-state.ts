@@ -72,9 +72,9 @@ interface StateRow {
 /** Throws UserError for a file of another program. */
 export async function readFileState(engine: Engine): Promise<FileState> {
   const names = await namesInFile(engine);
-  const programNames = PROGRAM_NAMES.filter((name) => names.has(name));
-  if (programNames.length === 0) return { state: undefined, removedDays: [] };
-  await checkProgramTables(engine, programNames);
+  const presentNames = PROGRAM_NAMES.filter((name) => names.has(name));
+  if (presentNames.length === 0) return { state: undefined, removedDays: [] };
+  await checkProgramTables(engine, presentNames);
   // In SQL the name of a table is also its row.
   const { stateJson } = await engine.row(`SELECT to_json(${STATE_TABLE}) AS "stateJson" FROM ${STATE_TABLE}`);
   const { timezone, state: exportState, suppression_length, profiles } = JSON.parse(String(stateJson)) as StateRow;
@@ -115,16 +115,16 @@ async function namesInFile(engine: Engine): Promise<ReadonlySet<string>> {
 }
 
 /** Throws UserError unless the tables and views of these names are this program's, complete, and of its version. */
-async function checkProgramTables(engine: Engine, programNames: readonly string[]): Promise<void> {
+async function checkProgramTables(engine: Engine, presentNames: readonly string[]): Promise<void> {
   const { file } = engine;
-  if (!programNames.includes(STATE_TABLE))
-    throw configError(`${file} has a table "${programNames[0]}" that is not ours: give another file.`);
+  if (!presentNames.includes(STATE_TABLE))
+    throw configError(`${file} has a table "${presentNames[0]}" that is not ours: give another file.`);
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE_TABLE}`);
   if (Number(v) !== FORMAT_VERSION)
     throw configError(
       `${file} has version ${v}, this program knows ${FORMAT_VERSION}: use the newer program, or load into another file.`,
     );
-  const missingNames = PROGRAM_NAMES.filter((name) => !programNames.includes(name));
+  const missingNames = PROGRAM_NAMES.filter((name) => !presentNames.includes(name));
   if (missingNames.length === 0) return;
   throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);
 }
