@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { configError, systemError } from '../../base/errors.ts';
 import { isObject, type JsonObject, tryParseJson } from '../../base/json.ts';
 import { readLines } from '../../base/lines.ts';
-import { type ConfiguredStream, descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
+import { descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 
 export interface InputState {
@@ -21,7 +21,7 @@ const ESCAPE_QUOTE_OR_BRACKET = /\\.|["{}[\]]/g;
  * that is not configured, and for a line that is no message. It names the number of the line, not its content.
  */
 export async function* inputMessages({ input, catalog, signal }: VerbContext) {
-  const streams = new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
+  const streamKeys = new Set(catalog.map(({ descriptor }) => streamKey(descriptor)));
   let lineNumber = 0;
   for await (const lines of readLines(input)) {
     signal.throwIfAborted();
@@ -34,16 +34,16 @@ export async function* inputMessages({ input, catalog, signal }: VerbContext) {
       if (message === undefined) throw lineError(lineNumber, 'is not JSON');
       if (!isObject(message) || typeof message.type !== 'string')
         throw lineError(lineNumber, 'is no message of the Airbyte protocol');
-      if (message.type === 'RECORD') yield recordIn(message, lineNumber, streams);
+      if (message.type === 'RECORD') yield recordIn(message, lineNumber, streamKeys);
       else if (message.type === 'STATE') yield stateIn(message, text, lineNumber);
     }
   }
 }
 
-function recordIn({ record }: JsonObject, lineNumber: number, streams: ReadonlyMap<string, ConfiguredStream>) {
+function recordIn({ record }: JsonObject, lineNumber: number, streamKeys: ReadonlySet<string>) {
   if (!isObject(record) || !isObject(record.data)) throw lineError(lineNumber, 'is a RECORD without data');
-  const stream = streams.get(keyOf(record.stream, record.namespace, lineNumber));
-  if (stream !== undefined) return { type: 'RECORD', stream, data: record.data, lineNumber } as const;
+  const key = keyOf(record.stream, record.namespace, lineNumber);
+  if (streamKeys.has(key)) return { type: 'RECORD', key, data: record.data, lineNumber } as const;
   const message = `Nothing was deleted: line ${lineNumber} of the input is of the stream ${JSON.stringify(record.stream)}, which the connection does not have.`;
   throw configError(message, { where: { row: lineNumber } });
 }

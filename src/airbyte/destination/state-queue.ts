@@ -1,6 +1,5 @@
 import type { Decision } from '../../erasure/ledger/lines.ts';
 import type { IdList } from '../../erasure/list/id-list.ts';
-import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import type { InputState } from './input-messages.ts';
 
@@ -12,12 +11,12 @@ export class StateQueue {
   readonly #idList: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
-  /** A row that was refused has no id. */
-  readonly #items: (InputState | Readonly<{ type: 'ROW'; stream: ConfiguredStream; id: string | undefined }>)[] = [];
+  /** A row that was refused has no id. `key`: the `streamKey` of its stream. */
+  readonly #items: (InputState | Readonly<{ type: 'ROW'; key: string; id: string | undefined }>)[] = [];
   /** Index of the first item that is neither counted nor echoed. */
   #nextIndex = 0;
-  /** Counts of the rows that no echoed state has reported yet. */
-  readonly #unreported = new Map<ConfiguredStream, { recordCount: number; rejectedRecordCount: number }>();
+  /** Counts of the rows that no echoed state has reported yet, by the `key` of their stream. */
+  readonly #unreported = new Map<string, { recordCount: number; rejectedRecordCount: number }>();
 
   /** `idList`: the ids of the rows; complete before the first echo. */
   constructor(idList: IdList, writer: MessageWriter) {
@@ -25,8 +24,8 @@ export class StateQueue {
     this.#writer = writer;
   }
 
-  addRow(stream: ConfiguredStream, id: string | undefined): void {
-    this.#items.push({ type: 'ROW', stream, id });
+  addRow(key: string, id: string | undefined): void {
+    this.#items.push({ type: 'ROW', key, id });
   }
 
   addState(state: InputState): void {
@@ -47,9 +46,9 @@ export class StateQueue {
         const isRefused = item.id === undefined || !this.#idList.has(item.id);
         const decision = isRefused ? 'rejected' : this.#decisions.get(item.id);
         if (decision === undefined) return;
-        const counts = this.#unreported.get(item.stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
+        const counts = this.#unreported.get(item.key) ?? { recordCount: 0, rejectedRecordCount: 0 };
         counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
-        this.#unreported.set(item.stream, counts);
+        this.#unreported.set(item.key, counts);
       }
     }
   }
@@ -57,11 +56,11 @@ export class StateQueue {
   /** Writes a state as it came, plus the counts of its rows that no earlier state has reported. */
   #echo({ key, beforeStats, afterStats }: InputState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
-    for (const [rowStream, counts] of this.#unreported) {
-      if (key !== undefined && key !== streamKey(rowStream.descriptor)) continue;
+    for (const [rowKey, counts] of this.#unreported) {
+      if (key !== undefined && key !== rowKey) continue;
       stats.recordCount += counts.recordCount;
       stats.rejectedRecordCount += counts.rejectedRecordCount;
-      this.#unreported.delete(rowStream);
+      this.#unreported.delete(rowKey);
     }
     // Of two members with one name readers take the last: the state may have one, which is null as a rule.
     const line = `${beforeStats},"destinationStats":${JSON.stringify(stats)}${afterStats}`;

@@ -28,7 +28,7 @@ export const write: Verb = async (context) => {
     else {
       // A sync without rows deletes nobody: one that clears the connection has streams of any mode.
       if (idList.counts.received === 0) checkIdStreams(catalog, config);
-      queue.addRow(message.stream, addToList(idList, message.data, message.lineNumber, config));
+      queue.addRow(message.key, applyRow(idList, message.data, message.lineNumber, config));
     }
   }
   const deleter = new DeletionClient({ ...config, clock, env });
@@ -62,7 +62,7 @@ export const write: Verb = async (context) => {
 };
 
 /** Adds the person of a row to the list, or withdraws the request. Returns the id; undefined for a refused row. */
-function addToList(idList: IdList, data: JsonObject, rowNumber: number, config: DestinationConfig) {
+function applyRow(idList: IdList, data: JsonObject, rowNumber: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
   if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw({ rowNumber, id });
