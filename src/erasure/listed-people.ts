@@ -166,7 +166,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
       ...peopleInPlaces.flatMap((people, i) =>
         byColumn === undefined || hasColumn(people)
           ? []
-          : `${places[i].name} has no column ${byColumn}: people are found there in the other ways alone.`,
+          : `${places[i].name} has no column ${byColumn}: people are found there in the other ways and in _rescued alone.`,
       ),
     ],
   };

@@ -5,8 +5,9 @@ import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { type IdColumn, idColumnOf, type LookUp, NOTHING_FOUND } from './id-column.ts';
+import { IdColumn, type LookUp, NOTHING_FOUND } from './id-column.ts';
 import {
+  columnsNamed,
   joinIds,
   type PeopleInPlace,
   type PeopleQuery,
@@ -96,7 +97,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 
 /** A table, its columns of ids, and its rows that hold an external id of the query. */
 interface TableSearch extends SearchedTable {
-  /** Undefined if the table has no column in which the ids of the query are looked up. */
+  /** Undefined if the query looks no ids up in a column of the table. */
   readonly externalColumn: IdColumn | undefined;
   readonly externalLookUp: LookUp;
   readonly unifiedColumn: IdColumn;
@@ -113,9 +114,10 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     const [relation, state] = [place.relations[name], place.state[name]];
     if (relation === undefined || state === undefined) return [];
     const table = { engine, placeName, name, relation, state };
-    const unifiedColumn = idColumnOf(table, UNIFIED_ID, hashKey);
-    if (unifiedColumn === undefined) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
-    const externalColumn = ids.length > 0 ? idColumnOf(table, externalSources[name], hashKey) : undefined;
+    if (columnsNamed(state, UNIFIED_ID).length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
+    const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
+    const source = externalSources[name];
+    const externalColumn = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
     return [{ ...table, externalColumn, unifiedColumn }];
   });
   ColumnKeys.refuseOtherKeys(tables.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));

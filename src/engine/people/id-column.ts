@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
+import { nfc } from '../../base/text.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { rescueKey, type TypedColumn } from '../../table/tables.ts';
+import { rescueKey } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
@@ -27,15 +28,10 @@ export interface LookUp {
 /** The look-up of no ids, or in no column. Its condition needs no scan of the rows. */
 export const NOTHING_FOUND: LookUp = { conditionSql: 'false', queryIdsOf: () => [] };
 
-/** The column of external or unified ids of this name in the export; undefined if the table lacks it. */
-export function idColumnOf(table: SearchedTable, source: string | undefined, hashKey: HashKey | undefined) {
-  const columns = columnsNamed(table.state, source);
-  return columns.length === 0 ? undefined : new IdColumn(table, columns, hashKey);
-}
-
 /**
- * A column of ids, as the export names it. Its cells are those of all table columns with its name, and of `_rescued`.
- * A cell is read as the canonical text of its value: an id, or its hash.
+ * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
+ * and of `_rescued`, also if the table has no such column. A cell is read as the canonical text of its value: an id, or
+ * its hash.
  */
 export class IdColumn {
   /** SQL of the list of its cells in a row; a cell that is absent is NULL. */
@@ -48,15 +44,17 @@ export class IdColumn {
   /** A relation (cell) of the different cells in all rows. */
   readonly #distinctCellsSql: string;
 
-  constructor(table: SearchedTable, columns: readonly TypedColumn[], hashKey: HashKey | undefined) {
+  constructor(table: SearchedTable, source: string, hashKey: HashKey | undefined) {
+    const columns = columnsNamed(table.state, source);
     const zone = zoneOf(table.state.timezone);
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
-    this.keys = new ColumnKeys(table, columns[0].source, hashKey);
+    this.keys = new ColumnKeys(table, columns[0]?.source ?? source, hashKey);
     this.#engine = table.engine;
-    this.#cellSqls = columns.flatMap((column) => [
-      codecOf(column.type, zone).textSql(identifier(column.name)),
-      rescuedTextSql(column),
-    ]);
+    const rescueKeys = new Set([...columns.map(rescueKey), nfc(source)]);
+    this.#cellSqls = [
+      ...columns.map(({ type, name }) => codecOf(type, zone).textSql(identifier(name))),
+      ...Array.from(rescueKeys, rescuedTextSql),
+    ];
     this.cellListSql = listSql(this.#cellSqls);
     this.#typedCodecs = Array.from(types, (type) => codecOf(type, zone));
     this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellListSql}) AS cell FROM ${table.relation})`;
@@ -155,8 +153,8 @@ export class IdColumn {
   }
 }
 
-function rescuedTextSql(column: TypedColumn): string {
-  const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+function rescuedTextSql(key: string): string {
+  const pointer = `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
   return `json_extract_string(_rescued, ${literal(pointer)})`;
 }
 

@@ -50,7 +50,7 @@ export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
 export interface PeopleQuery {
   /** External ids, each once, without placeholders. */
   readonly ids: readonly string[];
-  /** Name in the export of the column that holds such ids; a place may lack it. */
+  /** Name in the export of the column that holds such ids. A place may lack it, or have its cells in `_rescued`. */
   readonly byColumn?: string | undefined;
   /** True to look the ids up in the table `user_profiles`, too, as exact text. */
   readonly searchesProfiles?: boolean | undefined;
