@@ -94,5 +94,5 @@ function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
 }
 
 /** One problem with a key for all of these columns, if there are any. */
-const invalidColumns = (key: string, names: readonly string[], clauseOf: (names: string) => string): Problem[] =>
-  names.length === 0 ? [] : [problemOf('invalid', key, clauseOf([...new Set(names)].join(', ')))];
+const invalidColumns = (key: string, columns: readonly string[], clauseOf: (names: string) => string): Problem[] =>
+  columns.length === 0 ? [] : [problemOf('invalid', key, clauseOf([...new Set(columns)].join(', ')))];

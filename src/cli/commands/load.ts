@@ -36,9 +36,10 @@ export const command = defineCommand({
     const { summary, failure } = await withRunRecord(sink, load, context);
     if (failure !== undefined) throw failure.error;
     const { rows, days_changed, next_from_date: cursor } = summary;
-    const line = `${formatCount(rows, 'row')} of ${day} ${rows === 1 ? 'is' : 'are'} in ${address}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
+    const rowsText = formatCount(rows, `row of ${day} is`, `rows of ${day} are`);
+    const cursorText = cursor === null ? '' : `; the cursor is at ${cursor}`;
     const result = { v: 1, target: target.name, place: address, file, day, rows, cursor, days_changed };
-    return { result, lines: [line] };
+    return { result, lines: [`${rowsText} in ${address}${cursorText}.`] };
   },
 });
 

@@ -42,7 +42,7 @@ export class ProcessTerminal implements Terminal {
   readonly #log = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
   #resultsQueued: Promise<void> = Promise.resolve();
-  /** The wait for the reader of the log, from its begin until that reader has taken the lines: one wait is enough. */
+  /** Set until the reader of the log takes its lines. It ends then, or after two seconds: no result waits again. */
   #logWait: Promise<void> | undefined;
 
   constructor(clock: Clock, env: Env) {
