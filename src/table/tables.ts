@@ -38,9 +38,7 @@ export const rescueKey = ({ occurrence, source, name }: StoredColumn): string =>
 /** A column before its first cell. */
 export const newColumn = (
   column: Partial<StoredColumn> & Pick<StoredColumn, 'source' | 'group' | 'position'>,
-): StoredColumn => {
-  return { occurrence: 1, name: column.source, itemName: null, type: null, forms: 0, ...column };
-};
+): StoredColumn => ({ occurrence: 1, name: column.source, itemName: null, type: null, forms: 0, ...column });
 
 /** The program's columns of `events`, with their types. */
 const PROGRAM_COLUMNS = [

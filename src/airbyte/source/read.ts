@@ -60,7 +60,6 @@ export const read: Verb = async (context) => {
  * stop, and for defects.
  */
 async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void> {
-  const { config, heartbeat } = deps;
   const write = async (snapshot: CheckedDay) => {
     const { day, requested_at, filters, rows } = snapshot.receipt;
     if (rows === 0) {
@@ -76,7 +75,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   try {
     requireFilledColumn(PROFILE_STREAM, output.configuredStream);
     // It beats between records, too: without a state before them, a beat is a status alone.
-    await heartbeat.beatWhile(loadSnapshot(undefined, config, deps, write));
+    await deps.heartbeat.beatWhile(loadSnapshot(undefined, deps.config, deps, write));
     await output.writeStatus('COMPLETE');
   } catch (error) {
     await output.fail(error);

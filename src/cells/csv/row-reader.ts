@@ -25,7 +25,7 @@ import { MalformedCsv, type MalformedReason, otherEncodingError, type UnusableCs
 import { CsvRow, MAX_COLUMNS, NO_ROW, type RowFailure } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
-/** Rows are read once so many bytes have come, so that small chunks cost no more than large ones. */
+/** Rows are read once so many bytes have come, so that a body in small chunks is not written in small pieces. */
 const GATHERED_BYTES = 256 * 1024;
 /** Length of the longest row that is accepted, its line end included. */
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
