@@ -6,7 +6,7 @@ import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import { transientError, UserError } from '../../base/errors.ts';
-import { doublingPauses, retry } from '../../base/retry.ts';
+import { doublingPauses } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
@@ -98,18 +98,17 @@ async function attach(
   { lockWaitMs, clock, signal }: EngineOptions,
 ): Promise<() => void> {
   const pauses = doublingPauses(lockWaitMs, LOCK_PAUSES);
-  const release = await retry({ pauses, clock, signal }, async ({ pause }) => {
+  for (;;) {
     try {
       return await attachOnce(connection, file, access);
     } catch (error) {
       // A UserError says that this process has the file open, or that another one has replaced it.
       const isTemporary = error instanceof UserError || isEngineFailure(error, 'fileInUse');
-      if (pause === undefined || !isTemporary) throw error;
-      return undefined;
+      const pause = pauses.next();
+      if (!isTemporary || pause.done) throw error;
+      await clock.sleep(pause.value, signal);
     }
-  });
-  // The last attempt has thrown otherwise.
-  return release as () => void;
+  }
 }
 
 async function attachOnce(connection: DuckDBConnection, file: string, access: Access): Promise<() => void> {
