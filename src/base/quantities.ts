@@ -1,4 +1,4 @@
-// Counts, sizes and lengths of time, as people read and write them.
+// Counts, sizes, lengths of time and lists of names, as people read and write them.
 
 import { HOUR_MS } from './clock.ts';
 
@@ -40,8 +40,8 @@ export function formatDuration(ms: number): string {
 
 /** Maximum number of rows, columns, tables and files that a line of text names. */
 export const MAX_IN_LINE = 10;
+/** The same for JSON, for the ledger, and for a warning of tables and files. */
+export const MAX_IN_RECORD = 100;
 /** Names for a line of text: `a, b`, or the first ones with `and 3 more`. */
 export const joinNames = (names: readonly string[], most = MAX_IN_LINE): string =>
   `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`;
-/** The same for JSON, for the ledger, and for a warning of tables and files. */
-export const MAX_IN_RECORD = 100;

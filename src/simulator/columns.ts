@@ -2,7 +2,7 @@ import { DAY_MS } from '../base/clock.ts';
 import { startOf } from '../base/days.ts';
 import type { Random } from '../base/runtime.ts';
 import { type EventRow, fullTimestamp, ITEM_EVENTS, shortTimestamp } from './events.ts';
-import { drawBirthday, memberNumber, unifiedId } from './people.ts';
+import { drawBirthday, externalId, unifiedId } from './people.ts';
 import { drawFrom, drawNumber, hashText, hexText } from './random.ts';
 
 type DrawText = (row: EventRow, random: Random) => string;
@@ -137,7 +137,7 @@ const COLUMN_RULES: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Colum
   df_items_df_item_name: { draw: oneOf(ITEM_NAMES), ...ITEM },
   df_items_df_price: { draw: amount, ...ITEM },
   df_items_df_quantity: { draw: between(1, 9), ...ITEM },
-  member_no: { draw: (row) => memberNumber(row.user), share: 0.78 },
+  member_no: { draw: (row) => externalId(row.user), share: 0.78 },
   is_member: { draw: oneOf(BOOLEANS), share: 0.86 },
   plan: { draw: oneOf(PLANS), share: 0.35 },
   age: { draw: between(14, 83), eventNames: ['df_sign_up', 'df_login'], share: 0.7 },

@@ -1,7 +1,7 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { COLUMNS, type Column } from './columns.ts';
 import { type EventRow, eventsOf } from './events.ts';
-import { memberNumber, profileOf, USER_COUNT } from './people.ts';
+import { externalId, profileOf, USER_COUNT } from './people.ts';
 import { mix, seededRandom } from './random.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
@@ -34,9 +34,9 @@ export class Dataset {
   }
 
   /** Removes the profile and all events of the user with this external id, if there is one. */
-  deleteUser(externalId: string): void {
-    const user = Number(externalId);
-    if (memberNumber(user) === externalId) this.#deletedUsers.add(user);
+  deleteUser(id: string): void {
+    const user = Number(id);
+    if (externalId(user) === id) this.#deletedUsers.add(user);
   }
 
   /** The profile of each user, as it is now. */

@@ -44,6 +44,7 @@ export interface EventRow {
   /** Differs from that of every other event of the day. */
   readonly hash: number;
   readonly eventName: string;
+  /** Number of the user, from 0. */
   readonly user: number;
   readonly serviceId: string;
   /** Number of rows: one for each item, or one for an event without items. */

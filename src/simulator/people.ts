@@ -7,8 +7,8 @@ export const USER_COUNT = 2_000;
 
 export const unifiedId = (user: number): string => `u${hexText(mix(hashText('df_unified_id'), user))}`;
 
-/** The number by which the customer knows a user: the external id, with leading zeros. */
-export const memberNumber = (user: number): string => String(user).padStart(8, '0');
+/** The number of a user as a text, with leading zeros. */
+export const externalId = (user: number): string => String(user).padStart(8, '0');
 
 /** Draws a day of the 75 years from 1940 on. */
 export const drawBirthday = (random: Random): string =>
@@ -35,5 +35,5 @@ export function profileOf(user: number): Readonly<Record<string, string>> {
     const random = seededRandom(user, hashText(name));
     return [name, random() < share ? draw(random) : ''];
   });
-  return { df_unified_id: unifiedId(user), df_external_id: memberNumber(user), ...Object.fromEntries(attributes) };
+  return { df_unified_id: unifiedId(user), df_external_id: externalId(user), ...Object.fromEntries(attributes) };
 }

@@ -1,7 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import type { Engine } from '../session/engine.ts';
 
-// Counts of rows. `relation` is SQL after FROM that gives rows of a table, or of a file with its columns.
+// Counts of rows, and other aggregates over them. `relation` is SQL after FROM that gives rows of a table, or of a file
+// with its columns.
 
 /** Maximum number of columns that a query reads: blocks of all of them are in memory. */
 const COLUMNS_PER_QUERY = 200;

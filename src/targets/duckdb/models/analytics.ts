@@ -147,7 +147,7 @@ const ITEM_COLUMNS: RelationColumns = {
  *
  *     events()      person, log_id, name, order_id…, payment_method, event_at, day
  *     items()       person, log_id, name, detail_log_id…, discount, event_at, day, item_position
- *     properties()  name df_login, properties [channel, device]
+ *     properties()  name, properties: names of the columns that an event of this name fills, as a list
  */
 function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): ReadonlyMap<string, string> {
   const logColumns = typedColumns(columns);
