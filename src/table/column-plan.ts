@@ -45,8 +45,8 @@ export interface ColumnPlan {
   readonly changes: readonly PlannedChange[];
 }
 
-/** A column before the first day of a batch. */
-const beforeBatch = (column: StoredColumn): PlannedColumn => {
+/** A column as the batch finds it, before its first day. */
+const toPlannedColumn = (column: StoredColumn): PlannedColumn => {
   return { ...column, typeBefore: column.type, formsByDay: new Map() };
 };
 
@@ -63,7 +63,7 @@ export function planColumns(
   settings: ColumnSettings,
   isFirstBatch: boolean,
 ): ColumnPlan {
-  let columns: readonly PlannedColumn[] = columnsBefore.map(beforeBatch);
+  let columns: readonly PlannedColumn[] = columnsBefore.map(toPlannedColumn);
   const changes: PlannedChange[] = [];
   for (const [i, download] of downloads.entries()) {
     const dayPlan = planDay(columns, download, settings, isFirstBatch && i === 0);
@@ -105,7 +105,7 @@ function planDay(
 ): ColumnPlan {
   const { day } = download.receipt;
   const dayColumns = dayColumnsOf(download);
-  const tableColumns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(beforeBatch)];
+  const tableColumns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(toPlannedColumn)];
   // Without a pinned schema, `freeze` begins behind the first day with cells.
   const mayFreeze = settings.pinnedTypes !== undefined || columnsBefore.some(({ forms }) => forms !== 0);
   const daySettings: ColumnSettings = mayFreeze ? settings : { ...settings, schemaMode: 'evolve' };

@@ -43,7 +43,7 @@ export class RecordEncoder {
   /** By column of the file; undefined for a column that is not sent. */
   #columns: (RecordColumn | undefined)[] = [];
   /** Room (bytes) for a line without cells: its frames, and the name of each column. */
-  #frameRoom = 0;
+  #emptyLineRoom = 0;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new WallTime();
@@ -65,7 +65,7 @@ export class RecordEncoder {
   beginFile({ columns }: Pick<CheckedFile, 'columns'>): void {
     const stream = this.#stream;
     this.#columns = columns.map(() => undefined);
-    this.#frameRoom = this.#lineStart.length + FRAME_ROOM;
+    this.#emptyLineRoom = this.#lineStart.length + FRAME_ROOM;
     for (const { name, plainName, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
         this.stats.unsentColumns.add(plainName);
@@ -74,7 +74,7 @@ export class RecordEncoder {
       const column = recordColumn(name, columns[index], stream.schemas.get(name), this.#zone);
       this.#columns[index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      this.#frameRoom += 2 * column.label.length + column.rescuedLabel.length;
+      this.#emptyLineRoom += 2 * column.label.length + column.rescuedLabel.length;
     }
   }
 
@@ -85,7 +85,7 @@ export class RecordEncoder {
     const lines = this.#lines;
     const contentBytes = filledCount === 0 ? 0 : contentEnd - row.starts[0];
     // More than the line needs, so that no byte of it is checked for room.
-    lines.reserve(this.#frameRoom + filledCount * CELL_ROOM + contentBytes * BYTE_ROOM);
+    lines.reserve(this.#emptyLineRoom + filledCount * CELL_ROOM + contentBytes * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);

@@ -91,7 +91,7 @@ async function findEventRows(
   signal: AbortSignal,
 ): Promise<(rowIndex: number) => boolean> {
   const rowCount = files.reduce((sum, { keptRows }) => sum + keptRows, 0);
-  const flags = new Uint8Array(rowCount);
+  const standsForEvent = new Uint8Array(rowCount);
   const positions = new Float64Array(rowCount);
   const rowOfEvent = new Map<string, number>();
   let rowIndex = 0;
@@ -103,7 +103,7 @@ async function findEventRows(
         positions[rowIndex] = Number(rowIds.position ?? -1);
         const event = rowIds.logId?.latin1;
         if (event === undefined) {
-          flags[rowIndex] = 1;
+          standsForEvent[rowIndex] = 1;
           continue;
         }
         const earlierRow = rowOfEvent.get(event);
@@ -111,8 +111,8 @@ async function findEventRows(
       }
     }
   }
-  for (const row of rowOfEvent.values()) flags[row] = 1;
-  return (row) => flags[row] === 1;
+  for (const row of rowOfEvent.values()) standsForEvent[row] = 1;
+  return (row) => standsForEvent[row] === 1;
 }
 
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {

@@ -18,12 +18,12 @@ interface StreamDefinition {
   /** True for a column of the export that it has. */
   hasColumn(column: HeaderColumn): boolean;
   readonly primaryKey: string;
-  /** The properties of the columns that every export has. */
+  /** Properties that rows usually fill. One of them must be sent, since a platform drops empty records. */
   readonly filledProperties: readonly string[];
   /** The properties that are no column of the export, with their schemas. */
   readonly addedProperties: Readonly<Record<string, object>>;
-  /** The rest of its entry in the catalog: read by days with a cursor, or whole as a snapshot. */
-  readonly catalogEntry: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
+  /** What the catalog says of its syncs: by days with a cursor, or whole as a snapshot. */
+  readonly syncCapabilities: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
 }
 
 const RESCUED_SCHEMA = {
@@ -42,7 +42,7 @@ const keyAndRescuedSchemas = (id: string) => ({
   ...RESCUED_SCHEMA,
 });
 
-const BY_DAYS: StreamDefinition['catalogEntry'] = {
+const BY_DAYS: StreamDefinition['syncCapabilities'] = {
   supported_sync_modes: ['full_refresh', 'incremental'],
   source_defined_cursor: true,
   default_cursor_field: [SERVER_DATETIME],
@@ -56,7 +56,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
     addedProperties: keyAndRescuedSchemas('detail log id'),
-    catalogEntry: BY_DAYS,
+    syncCapabilities: BY_DAYS,
   },
   event_logs: {
     selection: 'row_per_event',
@@ -64,7 +64,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     primaryKey: LOG_ID,
     filledProperties: REQUIRED_COLUMNS,
     addedProperties: RESCUED_SCHEMA,
-    catalogEntry: BY_DAYS,
+    syncCapabilities: BY_DAYS,
   },
   event_items: {
     selection: 'rows_with_item',
@@ -78,7 +78,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
         description: 'Position of the item in its event, as exported.',
       },
     },
-    catalogEntry: BY_DAYS,
+    syncCapabilities: BY_DAYS,
   },
   user_profiles: {
     selection: 'every_row',
@@ -86,7 +86,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     primaryKey: UNIFIED_ID,
     filledProperties: [KEY_PROPERTY, UNIFIED_ID],
     addedProperties: keyAndRescuedSchemas('unified id'),
-    catalogEntry: { supported_sync_modes: ['full_refresh'], is_resumable: false },
+    syncCapabilities: { supported_sync_modes: ['full_refresh'], is_resumable: false },
   },
 };
 

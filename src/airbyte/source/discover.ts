@@ -78,7 +78,7 @@ export function discoveredStream(
   columns: readonly SchemaColumn[],
   zone: Zone | undefined,
 ): AirbyteStream {
-  const { addedProperties, primaryKey, catalogEntry } = STREAMS[name];
+  const { addedProperties, primaryKey, syncCapabilities } = STREAMS[name];
   const properties = discoveredProperties(name, headerColumns(columns.map(({ source }) => source)));
   const schemas = properties.map((property) => [property.name, schemaOf(property, columns[property.index].type, zone)]);
   return {
@@ -90,7 +90,7 @@ export function discoveredStream(
       properties: { ...addedProperties, ...Object.fromEntries(schemas) },
     },
     source_defined_primary_key: [[primaryKey]],
-    ...catalogEntry,
+    ...syncCapabilities,
   };
 }
 
