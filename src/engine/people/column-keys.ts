@@ -12,7 +12,7 @@ export class ColumnKeys {
   /** The key of the query if rows have hashes under it, else undefined. */
   readonly matchingKey: HashKey | undefined;
   /** The key of the query if rows have plain values, whose hashes others may have; else undefined. */
-  readonly keyOfPlainRows: HashKey | undefined;
+  readonly keyForPlainRows: HashKey | undefined;
   readonly #queryKeyCheck: string | undefined;
   /** Check values of the keys of its rows, oldest first; undefined for plain rows. */
   readonly #keyChecks: readonly (string | undefined)[];
@@ -23,15 +23,15 @@ export class ColumnKeys {
   /** `source`: the column's name in the export, as the table has it. */
   constructor({ placeName, state }: SearchedTable, source: string, hashKey: HashKey | undefined) {
     const { exportState, receipts } = state;
-    const hashings = exportState?.hashed ?? [NOTHING_HASHED];
+    const hashedColumns = exportState?.hashed ?? [NOTHING_HASHED];
     // Rows of earlier settings are gone once every day was replaced.
     const daysWithRows = [...receipts.values()].filter(({ pruned }) => pruned !== true);
     const hasNewestSettingsAlone = daysWithRows.every(({ filters }) => filters === exportState?.filters);
-    this.#keyChecks = (hasNewestSettingsAlone ? hashings.slice(-1) : hashings).map(({ columns, key_check }) =>
-      columns.includes(nfc(source)) ? (key_check ?? undefined) : undefined,
+    this.#keyChecks = (hasNewestSettingsAlone ? hashedColumns.slice(-1) : hashedColumns).map((hashed) =>
+      hashed.columns.includes(nfc(source)) ? (hashed.key_check ?? undefined) : undefined,
     );
     this.#queryKeyCheck = hashKey?.keyCheck;
-    this.keyOfPlainRows = this.#keyChecks.includes(undefined) ? hashKey : undefined;
+    this.keyForPlainRows = this.#keyChecks.includes(undefined) ? hashKey : undefined;
     this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
     this.#placeName = placeName;
     this.#source = source;
@@ -59,11 +59,15 @@ export class ColumnKeys {
     );
   }
 
-  /** Warns of rows that a look-up misses. `idKeyChecks`: those of the keys of its ids, undefined for plain ids. */
+  /**
+   * Warns of rows that a look-up misses. `idKeyChecks`: those of the keys of its ids, undefined for plain ids. Without
+   * ids those of the suppression list are looked up, which may have the form of any rows.
+   */
   missedRowsWarnings(idKeyChecks: ReadonlySet<string | undefined>): string[] {
+    const soughtKeyChecks = idKeyChecks.size > 0 ? [...idKeyChecks] : this.#keyChecks;
     const isOfQuery = (keyCheck: string | undefined) => keyCheck === undefined || keyCheck === this.#queryKeyCheck;
     const isMissed = (keyCheck: string | undefined) =>
-      [...idKeyChecks].some((ofId) => ofId !== keyCheck && !(isOfQuery(ofId) && isOfQuery(keyCheck)));
+      soughtKeyChecks.some((sought) => sought !== keyCheck && !(isOfQuery(sought) && isOfQuery(keyCheck)));
     return this.#keyChecks.filter(isMissed).map((keyCheck) => {
       const how = keyCheck === undefined ? 'plain, and only its hash is known' : 'hashed under another key';
       return (

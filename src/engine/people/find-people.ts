@@ -5,7 +5,7 @@ import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { IdColumn, type LookUp, NOTHING_FOUND } from './id-column.ts';
+import { IdColumn, type LookUp, NO_LOOK_UP } from './id-column.ts';
 import {
   columnsNamed,
   joinIds,
@@ -31,38 +31,25 @@ export interface FoundPeople {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
-  const { ids, byColumn, hashKey, suppressedPeople } = query;
+  const { ids, hashKey, suppressedPeople } = query;
 
   // 1. The rows that hold an id. Their unified ids are added to those that other ways have found.
   const searches = await searchTables(place, query);
-  // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
-  const unifiedIdEntries: [id: string, unifiedIds: readonly string[]][] =
-    byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
-  const keyCheckOfHash = new Map(query.keyCheckByUnifiedId);
-  for (const search of searches) {
-    for (const { queryIds, unifiedIds } of await groupRows(search, NOTHING_FOUND)) {
-      for (const id of queryIds) unifiedIdEntries.push([id, unifiedIds]);
-      for (const id of unifiedIds) keyCheckOfHash.set(id, search.unifiedColumn.keys.keyCheckOf(id));
-    }
-  }
-  const unifiedIdsById = joinIds(query.unifiedIdsById, unifiedIdEntries);
-
-  // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
+  const { unifiedIdsById, keyCheckByHash } = await unifiedIdsOf(query, searches);
   const queryIdsByUnifiedId = joinIds(
     ids
       .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const))
       .filter(([unifiedId]) => !isPlaceholder(unifiedId)),
   );
-  const idKeyChecks = new Set(Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckOfHash.get(id)));
+  const idKeyChecks = new Set(Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckByHash.get(id)));
   if (idKeyChecks.has(undefined)) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
+
+  // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
-  const warnings = new Set(searches.flatMap((search) => search.warnings));
   const leavingGroups: RowGroup[] = [];
   const keyCheckByUnifiedId = new Map<string, string | undefined>();
   for (const search of searches) {
     const { unifiedColumn } = search;
-    const { keys } = unifiedColumn;
-    for (const warning of keys.missedRowsWarnings(idKeyChecks)) warnings.add(warning);
     // An id of the suppression list alone stands for none of the query.
     const suppressedIds = (await unifiedColumn.suppressedIds(suppressedPeople)).map((id) => [id, []] as const);
     const unifiedLookUp = await unifiedColumn.lookUp(new Map([...suppressedIds, ...queryIdsByUnifiedId]));
@@ -70,7 +57,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     for (const group of await groupRows(search, unifiedLookUp)) {
       leavingGroups.push(group);
       if (group.queryIds.size === 0) continue;
-      for (const id of group.unifiedIds) keyCheckByUnifiedId.set(id, keys.keyCheckOf(id));
+      for (const id of group.unifiedIds) keyCheckByUnifiedId.set(id, unifiedColumn.keys.keyCheckOf(id));
     }
   }
 
@@ -84,13 +71,19 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     const similarIds = (await externalColumn?.similarIds(missingIds)) ?? [];
     for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
   }
+
+  // 5. The rows that these look-ups missed: external ids are plain.
+  const warnings = [
+    ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? []),
+    ...searches.flatMap(({ unifiedColumn }) => unifiedColumn.keys.missedRowsWarnings(idKeyChecks)),
+  ];
   const people = {
     ...counts,
     keyCheckByUnifiedId,
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
     similarIdById,
     state: place.state,
-    warnings: [...warnings],
+    warnings: [...new Set(warnings)],
   };
   return { people, conditions };
 }
@@ -101,8 +94,6 @@ interface TableSearch extends SearchedTable {
   readonly externalColumn: IdColumn | undefined;
   readonly externalLookUp: LookUp;
   readonly unifiedColumn: IdColumn;
-  /** Sentences about rows with external ids that could not be searched. */
-  readonly warnings: readonly string[];
 }
 
 /** Looks the ids up in the columns of external ids. */
@@ -123,12 +114,26 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
   ColumnKeys.refuseOtherKeys(tables.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
   const searches: TableSearch[] = [];
   for (const table of tables) {
-    const { externalColumn } = table;
-    const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NOTHING_FOUND;
-    const warnings = externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? [];
-    searches.push({ ...table, externalLookUp, warnings });
+    const externalLookUp = (await table.externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NO_LOOK_UP;
+    searches.push({ ...table, externalLookUp });
   }
   return searches;
+}
+
+/** The unified ids of each id: those of the query, and those of rows that hold the id. Of hashes also their keys. */
+async function unifiedIdsOf(query: PeopleQuery, searches: readonly TableSearch[]) {
+  const { ids, byColumn } = query;
+  // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
+  const entries: [id: string, unifiedIds: readonly string[]][] =
+    byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
+  const keyCheckByHash = new Map(query.keyCheckByUnifiedId);
+  for (const search of searches) {
+    for (const { queryIds, unifiedIds } of await groupRows(search, NO_LOOK_UP)) {
+      for (const id of queryIds) entries.push([id, unifiedIds]);
+      for (const id of unifiedIds) keyCheckByHash.set(id, search.unifiedColumn.keys.keyCheckOf(id));
+    }
+  }
+  return { unifiedIdsById: joinIds(query.unifiedIdsById, entries), keyCheckByHash };
 }
 
 /** Rows that have the same ids in their cells. */

@@ -26,7 +26,7 @@ export interface LookUp {
 }
 
 /** The look-up of no ids, or in no column. Its condition needs no scan of the rows. */
-export const NOTHING_FOUND: LookUp = { conditionSql: 'false', queryIdsOf: () => [] };
+export const NO_LOOK_UP: LookUp = { conditionSql: 'false', queryIdsOf: () => [] };
 
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
@@ -62,7 +62,7 @@ export class IdColumn {
 
   /** Looks for the cells that hold one of these ids. Each stands for some ids of the query, or none. */
   async lookUp(queryIdsById: ReadonlyMap<string, readonly string[]>): Promise<LookUp> {
-    if (queryIdsById.size === 0) return NOTHING_FOUND;
+    if (queryIdsById.size === 0) return NO_LOOK_UP;
     const idsInCells = await this.#cellsOf([...queryIdsById.keys()]);
     const queryIdsByCell = joinIds(idsInCells.map(({ id, cell }) => [cell, queryIdsById.get(id) ?? []]));
     const cellTable = `temp.main._dfinery_cells_${randomBytes(8).toString('hex')}`;
@@ -79,11 +79,11 @@ export class IdColumn {
   async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
-    const { keyOfPlainRows } = this.keys;
-    const idSqls = keyOfPlainRows === undefined ? ['cell'] : ['cell', hmacSql('cell', 'hash_key')];
+    const { keyForPlainRows } = this.keys;
+    const idSqls = keyForPlainRows === undefined ? ['cell'] : ['cell', hmacSql('cell', 'hash_key')];
     const isSuppressedSql = (idSql: string) => `${hmacSql(idSql, 'list_key')} IN (SELECT unnest($hmacs))`;
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isSuppressedSql))}`;
-    const pads = { ...key.hmacPads('list_key'), ...keyOfPlainRows?.hmacPads('hash_key') };
+    const pads = { ...key.hmacPads('list_key'), ...keyForPlainRows?.hmacPads('hash_key') };
     const rows = await this.#engine.rows(sql, { hmacs, ...pads });
     return rows.map(({ cell }) => String(cell));
   }
@@ -95,15 +95,15 @@ export class IdColumn {
    * | ---------------------------------- | ------------------------------------------------- |
    * | any                                | the id, or its value in a type of the column      |
    * | some hashed under `matchingKey`    | the hash of these                                 |
-   * | some plain, under `keyOfPlainRows` | for an id that is a hash: the text with this hash |
+   * | some plain, under `keyForPlainRows` | for an id that is a hash: the text with this hash |
    */
   async #cellsOf(ids: readonly string[]): Promise<IdInCell[]> {
-    const { matchingKey, keyOfPlainRows } = this.keys;
+    const { matchingKey, keyForPlainRows } = this.keys;
     const plainTexts = [...ids.map((id) => ({ id, cell: id })), ...(await this.#typedTexts(ids))];
     const hashes = matchingKey && plainTexts.map(({ id, cell }) => ({ id, cell: matchingKey.hashOf(cell) }));
     // Such a hash is that of other rows, of another place or of the suppression list.
     const hashedIds = ids.filter(looksHashed);
-    const cells = keyOfPlainRows && hashedIds.length > 0 ? await this.#cellsWithHash(hashedIds, keyOfPlainRows) : [];
+    const cells = keyForPlainRows && hashedIds.length > 0 ? await this.#cellsWithHash(hashedIds, keyForPlainRows) : [];
     return [...plainTexts, ...(hashes ?? []), ...cells];
   }
 
