@@ -20,7 +20,7 @@ import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowNumbersOf, rowsText, spellingWarnings } from './list/id-list.ts';
 import { readMapping } from './list/list-file.ts';
-import { profilesOfIds } from './profiles-of-ids.ts';
+import { findProfilesOfIds } from './profiles-of-ids.ts';
 
 // The ways in which the people of a list are found. One is the profiles of the service and of the places
 // (`user_profiles`), or a mapping in place of both. The other is the rows of places whose column holds an id. The union
@@ -29,22 +29,6 @@ import { profilesOfIds } from './profiles-of-ids.ts';
 export interface NamedPlace extends Place<StatefulTarget> {
   /** As the ledger and hashes name it, whatever working folder and links lead to it. */
   readonly name: string;
-}
-
-export function namedPlace(place: Place<StatefulTarget>): NamedPlace {
-  const { target, address } = place;
-  const path = schemeOf(address) === undefined ? realOrGivenPath(address) : address.replace(/\/+$/, '');
-  return { ...place, name: `${target.name} ${path}` };
-}
-
-/** Refuses a place that was loaded from another service. Without a `serviceId` nobody knows. */
-export function refusePlaceOfOtherService(place: NamedPlace, { state }: PeopleInPlace, serviceId?: string): void {
-  const placeService = state.events.exportState?.service;
-  if (placeService === undefined || serviceId === undefined || placeService === serviceFingerprint({ serviceId }))
-    return;
-  throw configError(
-    `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
-  );
 }
 
 /** The places, and the ways in which people are looked for. */
@@ -107,7 +91,7 @@ export async function findListedPeople(
   const { profiles, whyNoProfiles } =
     profileService === undefined || ids.size === 0
       ? {}
-      : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, runtime);
+      : await findProfilesOfIds({ ids, peopleInRows, hashKey }, profileService, runtime);
 
   // 4. All ways together.
   const usedWays = [
@@ -177,13 +161,29 @@ function missedSentences(missedIds: readonly ListedId[], similarIdById: Readonly
   if (missedIds.length === 0) return [];
   const misspeltIds = missedIds.filter(({ id }) => similarIdById.has(id));
   const byDifference = groupBy(misspeltIds, ({ id }) => differenceText(id, similarIdById.get(id) ?? ''));
-  const what = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
+  const subject = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
   return [
-    `${rowsText(rowNumbersOf(missedIds))}: ${what} found in no way (${formatCount(missedIds.length, 'ID')}).`,
+    `${rowsText(rowNumbersOf(missedIds))}: ${subject} found in no way (${formatCount(missedIds.length, 'ID')}).`,
     ...Array.from(
       byDifference,
       ([difference, ids]) =>
         `${rowsText(rowNumbersOf(ids))}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
     ),
   ];
+}
+
+export function namedPlace(place: Place<StatefulTarget>): NamedPlace {
+  const { target, address } = place;
+  const path = schemeOf(address) === undefined ? realOrGivenPath(address) : address.replace(/\/+$/, '');
+  return { ...place, name: `${target.name} ${path}` };
+}
+
+/** Refuses a place that was loaded from another service. Without a `serviceId` nobody knows. */
+export function refusePlaceOfOtherService(place: NamedPlace, { state }: PeopleInPlace, serviceId?: string): void {
+  const placeService = state.events.exportState?.service;
+  if (placeService === undefined || serviceId === undefined || placeService === serviceFingerprint({ serviceId }))
+    return;
+  throw configError(
+    `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
+  );
 }

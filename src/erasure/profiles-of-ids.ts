@@ -26,14 +26,14 @@ const REMEDY =
  * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
  * could be missed: the service is busy, or refuses the token. `whyNoProfiles`: it exports none with external ids.
  */
-export async function profilesOfIds(
+export async function findProfilesOfIds(
   query: ProfileQuery,
   service: ExportService,
   runtime: Omit<Runtime, 'env'>,
 ): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNoProfiles?: string }> {
-  const deps = { ...runtime, service, openOutput: () => new ProfilesOfIds(query) };
-  let answer = await download(IDS_ALONE, deps);
-  if (answer.kind === 'invalid') answer = await download(ALL_PROPERTIES, deps);
+  const options = { ...runtime, service, openOutput: () => new ProfilesOfIds(query) };
+  let answer = await download(IDS_ALONE, options);
+  if (answer.kind === 'invalid') answer = await download(ALL_PROPERTIES, options);
   if (answer.kind !== 'checked') {
     const sentence = sentenceOf(answer.clause);
     if (answer.kind === 'later') throw transientError(`${sentence} ${REMEDY}`);
@@ -49,9 +49,9 @@ export async function profilesOfIds(
 }
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */
-async function download(request: ProfileRequest, deps: ProfileOptions<ProfilesOfIds>) {
+async function download(request: ProfileRequest, options: ProfileOptions<ProfilesOfIds>) {
   try {
-    return await downloadProfiles(request, deps);
+    return await downloadProfiles(request, options);
   } catch (error) {
     if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
     return { kind: 'later' as const, clause: error.message };

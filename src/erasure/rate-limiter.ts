@@ -43,8 +43,8 @@ export class RateLimiter {
   noteLimits({ kind, quotaReport }: DeletionAnswer): void {
     if (kind !== 'wait' && quotaReport.remaining !== 0) return;
     const now = this.#clock.now();
-    const credible = [quotaReport.resetAt ?? 0, quotaReport.retryAt ?? 0].filter((at) => at <= now + MAX_RESET_MS);
-    const resumeAt = Math.max(...credible, 0);
+    const credibleTimes = [quotaReport.resetAt ?? 0, quotaReport.retryAt ?? 0].filter((at) => at <= now + MAX_RESET_MS);
+    const resumeAt = Math.max(...credibleTimes, 0);
     this.#pausedUntil = Math.max(this.#pausedUntil, resumeAt > now ? resumeAt : now + MINUTE_MS);
   }
 }

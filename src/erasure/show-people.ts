@@ -46,8 +46,8 @@ export async function showPeople(
   }
   let rows = 0;
   for (const place of places) {
-    const reader = await place.target.people(place);
-    for await (const row of reader.rows(listedPeople.query)) {
+    const operations = await place.target.people(place);
+    for await (const row of operations.rows(listedPeople.query)) {
       runtime.signal.throwIfAborted();
       // The member of the place stands before those of the row, which is a JSON object.
       await write(`{"place":${JSON.stringify(place.name)},${row.slice(1)}`);

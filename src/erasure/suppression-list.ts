@@ -175,11 +175,7 @@ export class SuppressionList {
 }
 
 /** Says that `subject`, a place or the ledger, knew more people than are on the list; undefined if nobody is missing. */
-function olderSentence(
-  subject: string,
-  knownLength: number | undefined,
-  length: number | undefined,
-): string | undefined {
+function olderListSentence(subject: string, knownLength: number | undefined, length: number | undefined) {
   if (knownLength === undefined || knownLength <= (length ?? 0)) return undefined;
   const people = formatCount(knownLength, 'person', 'people');
   const problem =
@@ -191,7 +187,7 @@ function olderSentence(
 
 /** A warning of people who are no longer on the list, if there are any. */
 export function olderListWarnings(subject: string, knownLength: number | undefined, length: number): string[] {
-  const sentence = olderSentence(subject, knownLength, length);
+  const sentence = olderListSentence(subject, knownLength, length);
   return sentence === undefined ? [] : [`${sentence} Those who are missing return while the service exports them.`];
 }
 
@@ -200,7 +196,7 @@ export function olderListWarnings(subject: string, knownLength: number | undefin
  * and a purge would lose track of them. `length`: undefined for a configuration without a list.
  */
 export function refuseOlderList(place: string, knownLength: number | undefined, length: number | undefined): void {
-  const sentence = olderSentence(place, knownLength, length);
+  const sentence = olderListSentence(place, knownLength, length);
   if (sentence === undefined) return;
   const remedy = 'Give that list, so that nobody comes back. If it is lost for good, begin a new one:';
   throw configError(`${sentence} ${remedy} forget --suppressed --new-list.`);
