@@ -37,12 +37,13 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
-  const storeState = async (version: FolderVersion, storedText: string | undefined) => {
+  let storedText = before.record?.text;
+  const storeState = async (version: FolderVersion) => {
     const text = stateTextOf(version);
-    if (text === storedText) return text;
+    if (text === storedText) return;
     checkHeld();
     await storage.write(STATE_FILE, text);
-    return text;
+    storedText = text;
   };
   const filesByPath = new Map(before.files.map((file) => [file.path, file]));
   const applyChange = async ({ day, table, newFile }: FileChange) => {
@@ -57,7 +58,7 @@ export async function commitToFolder(
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
-  const interimText = await storeState({ ...before, state: interimState(before, change) }, before.record?.text);
+  await storeState({ ...before, state: interimState(before, change) });
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await applyChange(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
@@ -67,7 +68,7 @@ export async function commitToFolder(
   const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
   const files = [...filesByPath.values()];
   const version = { ...before, isLoaded: true, state: change.state, files, damagedFiles };
-  await storeState(version, interimText);
+  await storeState(version);
   return version;
 }
 

@@ -2,7 +2,6 @@ import { readdir } from 'node:fs/promises';
 import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
-import type { Engine } from '../../../engine/session/engine.ts';
 import { isEngineFailure } from '../../../engine/session/engine-errors.ts';
 import { withDiskErrors } from '../../../fs/disk-failure.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
@@ -82,16 +81,14 @@ interface FileComparison {
  *   has its hash, and its receipt does not say "no row"  unchanged: it was copied at most
  *   has its hash                                         adopted: a killed run was to remove it
  *   has a later receipt, and the columns of its table    adopted: a killed run wrote it
- *   has the columns of its table, which it lacked        adopted: a killed run gave it these
+ *   has the columns of its table, which it lacked,
+ *   and its receipt                                      adopted: a killed run gave it these
  *   is any other                                         damaged, or older; or later than a state that was put back
  *
  * A killed run has stored the columns of its files before them. An adopted file brings its receipt.
  */
-async function compareFile(
-  { engine, storage }: FolderPlace,
-  record: FolderRecord,
-  path: string,
-): Promise<FileComparison> {
+async function compareFile(place: FolderPlace, record: FolderRecord, path: string): Promise<FileComparison> {
+  const { engine, storage } = place;
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
@@ -108,33 +105,35 @@ async function compareFile(
     const columns = recordedFile.columns ?? (await readFileColumns(engine, localPath));
     return { file: { ...recordedFile, ...onDisk, columns } };
   }
-  const metadata = await readMetadata(engine, localPath, table);
-  if (metadata !== undefined && path === filePath(metadata.receipt.day, table)) {
+  const metadata = await readMetadata(place, path, table);
+  if (metadata !== undefined) {
     const { receipt, columns } = metadata;
-    const changedAt = storedReceipt?.changed_at ?? '';
-    const lackedColumns = recordedFile !== undefined && recordedFile.columns === undefined;
-    const isLater = receipt.changed_at > changedAt || (receipt.changed_at === changedAt && lackedColumns);
+    const adopted = { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
+    if (hasSameHash) return adopted;
     const hasColumnsOfTable = hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState));
-    if (hasSameHash || (isLater && hasColumnsOfTable))
-      return { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
+    const changedAt = storedReceipt?.changed_at ?? '';
+    if (hasColumnsOfTable && receipt.changed_at > changedAt) return adopted;
+    const lackedColumns = recordedFile !== undefined && recordedFile.columns === undefined;
+    if (hasColumnsOfTable && receipt.changed_at === changedAt && lackedColumns) return adopted;
   }
   return day === undefined ? {} : { damagedFile: { table, day, path } };
 }
 
-/** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it for the table. */
+/** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it for this path. */
 async function readMetadata(
-  engine: Engine,
-  localPath: string,
+  { engine, storage }: FolderPlace,
+  path: string,
   table: TableName,
 ): Promise<{ readonly receipt: StoredReceipt; readonly columns: FileColumns } | undefined> {
+  const localPath = storage.fullPath(path);
   try {
     const rows = await engine.rows(
       `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(localPath)})`,
     );
     const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
     const receipt = parseReceipt(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), localPath);
-    const isWhole = (await countRowsOfFile(engine, localPath)) === receipt.rows_stored;
-    if (texts.get(METADATA_KEYS.table) !== table || !isWhole) return undefined;
+    if (texts.get(METADATA_KEYS.table) !== table || path !== filePath(receipt.day, table)) return undefined;
+    if ((await countRowsOfFile(engine, localPath)) !== receipt.rows_stored) return undefined;
     return { receipt, columns: await readFileColumns(engine, localPath) };
   } catch (error) {
     engine.throwIfAborted();
