@@ -1,14 +1,3 @@
-// This folder: the exports of events and of profiles. `export-service.ts` comes first: it has the words of the others.
-// `quota.ts` holds requests back by `quota-rules.ts`. `content.ts` looks at the start of an answer, and `outcomes.ts`
-// says what it means. `export-header.ts` reads the first line alone, and `profiles.ts` downloads profiles.
-//
-//   file              handles               and gives
-//   client.ts         one request           an ExportAnswer: a body that may be CSV, or NoData
-//   checked-body.ts   the body of one       a CheckedBody, or throws
-//   download.ts       all of an export      a DownloadResult: a CheckedBody, or NoDownload
-//
-// What a download means for a day, its DayResult, is decided in extract/download.
-
 import { codeOf, UserError } from '../../base/errors.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
@@ -108,16 +97,13 @@ export class ExportClient implements ExportService {
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #classify(httpAnswer: HttpAnswer, waitLimit: WaitLimit) {
     const { status, headers } = httpAnswer;
-    let stream = httpAnswer.bytes(waitLimit);
+    const bytes = httpAnswer.bytes(waitLimit);
     let startBytes: Buffer;
     try {
-      if (status === 200) {
-        const peeked = await peekBody(stream);
-        if (peeked.mayBeCsv) {
-          checkCharset(headers);
-          return { kind: 'data', stream: this.#csvStream(peeked.stream, waitLimit.callerSignal) } as const;
-        }
-        ({ stream } = peeked);
+      const { mayBeCsv, stream } = status === 200 ? await peekBody(bytes) : { mayBeCsv: false, stream: bytes };
+      if (mayBeCsv) {
+        checkCharset(headers);
+        return { kind: 'data', stream: this.#csvStream(stream, waitLimit.callerSignal) } as const;
       }
       // What came before a failure may name its reason.
       startBytes = await firstBytes(stream, { keepsPart: true });

@@ -1,3 +1,14 @@
+// This folder: the exports of events and of profiles. This file has the words of the others.
+// `quota.ts` holds requests back by `quota-rules.ts`. `content.ts` looks at the start of an answer, and `outcomes.ts`
+// says what it means. `export-header.ts` reads the first line alone, and `profiles.ts` downloads profiles.
+//
+//   file              handles               and gives
+//   client.ts         one request           an ExportAnswer: a body that may be CSV, or NoData
+//   checked-body.ts   the body of one       a CheckedBody, or throws
+//   download.ts       all of an export      a DownloadResult: a CheckedBody, or NoDownload
+//
+// What a download means for a day, its DayResult, is decided in extract/download.
+
 import type { Day } from '../../base/days.ts';
 import { type FailurePosition, UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/text.ts';
