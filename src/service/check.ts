@@ -66,9 +66,8 @@ export async function checkService(
     return { ...verdictOn(noData, host, serviceId), quotaReport };
   } catch (error) {
     signal.throwIfAborted();
-    const isInterrupted = error instanceof InterruptedExport;
-    const verdict = isInterrupted ? verdictOn(error.noData, host, serviceId) : verdictOnError(error, host);
-    return { ...verdict, quotaReport };
+    if (error instanceof InterruptedExport) return { ...verdictOn(error.noData, host, serviceId), quotaReport };
+    return { ...verdictOnError(error, host), quotaReport };
   } finally {
     await client.close();
   }
