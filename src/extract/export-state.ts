@@ -58,17 +58,17 @@ export interface CommitInfo {
  * last of a stream. Pure. The cursor never moves back. It passes no day that is not loaded and over, but for a gap.
  */
 export function stateAfter(
-  before: ExportState | undefined,
+  stateBefore: ExportState | undefined,
   receipts: ReceiptsByDay,
   commitInfo: CommitInfo,
 ): ExportState {
-  const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = before ?? {};
-  const start = before?.start_date ?? commitInfo.start;
+  const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = stateBefore ?? {};
+  const start = stateBefore?.start_date ?? commitInfo.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
   const gaps = new Set([...recordedGaps, ...(commitInfo.gaps ?? [])].filter((day) => !isLoaded(day)));
-  let cursor = laterOf(before?.from_date ?? start, start);
+  let cursor = laterOf(stateBefore?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(before, commitInfo.fingerprints.hashedColumns);
+  const hashed = hashedAfter(stateBefore, commitInfo.fingerprints.hashedColumns);
   const includesToDate = commitInfo.includesToDate ?? to_date_inclusive;
   const lacksFinalNewline = (commitInfo.hasFinalNewline ?? final_newline) === false;
   return {
@@ -88,10 +88,10 @@ export function stateAfter(
 }
 
 /** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */
-function hashedAfter(before: ExportState | undefined, latest: HashedColumns): readonly HashedColumns[] | undefined {
+function hashedAfter(state: ExportState | undefined, latest: HashedColumns): readonly HashedColumns[] | undefined {
   const isOther = ({ columns, key_check }: HashedColumns) =>
     key_check !== latest.key_check || columns.join('\0') !== latest.columns.join('\0');
-  const earlier = before === undefined ? [] : (before.hashed ?? [NOTHING_HASHED]);
+  const earlier = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
   const hashings = [...earlier.filter(isOther), latest];
   return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
 }

@@ -50,9 +50,9 @@ export async function loadSnapshot(
     const file = checkedFileOf(download);
     service.markColumnsSeen(file.editedNames);
     const { rows } = file;
-    const { rows: rowsBefore, rows_stored: storedRows } = lastSnapshot ?? { rows: 0, rows_stored: 0 };
-    if (rows === 0 && storedRows > 0) {
-      const stored = plainCount(storedRows, 'profile');
+    const { rows: rowsBefore, rows_stored: rowsInPlace } = lastSnapshot ?? { rows: 0, rows_stored: 0 };
+    if (rows === 0 && rowsInPlace > 0) {
+      const stored = plainCount(rowsInPlace, 'profile');
       throw transientError(`The export of profiles has no row: the place keeps its ${stored}. Run again later.`);
     }
     if (rows < rowsBefore * MIN_SNAPSHOT_PART) {

@@ -41,13 +41,13 @@ export class RunFailures {
     return serviceErrors.length >= MAX_SERVICE_FAILURES;
   }
 
-  get #certain(): readonly UserError[] {
+  get #certainErrors(): readonly UserError[] {
     return this.#gapError === undefined ? this.#dayErrors : [this.#gapError, ...this.#dayErrors];
   }
 
   /** The failure of the run by 1: whatever later days bring, it fails. */
   get certain(): UserError | undefined {
-    return this.#certain.toSorted((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
+    return this.#certainErrors.toSorted((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
   }
 
   /** The failure of the run once all days are known. */
@@ -57,7 +57,7 @@ export class RunFailures {
 
   /** Logs the failures of 1, but for the error that the caller reports. */
   logOthers(reported: unknown, logger: Logger): void {
-    for (const error of this.#certain)
+    for (const error of this.#certainErrors)
       if (error !== reported) logger.error('day.failed', error.message, { ...error.where });
   }
 }

@@ -160,22 +160,22 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   );
   const includesToDate = includesToDateOf(basis);
   const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate }).filter((day) => day >= start);
-  const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
+  const daysReadAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   const notes = [
     ...startWarnings(basis),
-    ...readAgainNotes(readAgain, basis),
+    ...readAgainNotes(daysReadAgain, basis),
     ...(appends ? sentEarlyWarnings(incompleteDays, basis) : []),
   ];
   const [firstIncomplete] = incompleteDays;
   const plan = { ...basis, mode: 'sync', notes } as const;
-  if (appends || firstIncomplete === undefined) return { ...plan, days: union(readAgain, incompleteDays) };
+  if (appends || firstIncomplete === undefined) return { ...plan, days: union(daysReadAgain, incompleteDays) };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
-  const lookback = daysOf(lookbackStart, addDays(firstIncomplete, -1)).filter(
+  const lookedBackDays = daysOf(lookbackStart, addDays(firstIncomplete, -1)).filter(
     (day) => day >= start && day >= oldestDay && mayBeReadAgain(day),
   );
-  const lookedBackTo = lookback.find((day) => day === lookbackStart && !readAgain.includes(day));
-  return { ...plan, days: union(lookback, readAgain, incompleteDays), lookedBackTo };
+  const lookedBackTo = lookedBackDays.find((day) => day === lookbackStart && !daysReadAgain.includes(day));
+  return { ...plan, days: union(lookedBackDays, daysReadAgain, incompleteDays), lookedBackTo };
 }
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();

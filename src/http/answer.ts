@@ -60,8 +60,8 @@ export class HttpAnswer {
     } finally {
       await chunks.return?.();
     }
-    const mayBeFollowed = received === Number(this.headers['content-length']);
-    for (let turn = 0; turn < TURNS_AFTER_END && mayBeFollowed && this.#connectionError === undefined; turn++)
+    const hasDeclaredLength = received === Number(this.headers['content-length']);
+    for (let turn = 0; turn < TURNS_AFTER_END && hasDeclaredLength && this.#connectionError === undefined; turn++)
       await nextTurn();
     const error = this.#bodyError(received, isCut || !stream.complete);
     if (error !== undefined) throw error;

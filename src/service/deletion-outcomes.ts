@@ -28,7 +28,7 @@ const hasCode =
   (...codes: string[]) =>
   ({ code }: DeletionTraits) =>
     code !== undefined && codes.includes(code);
-const failed = ({ host, status }: DeletionTraits): string => `${host} answered ${status}.`;
+const failure = ({ host, status }: DeletionTraits): string => `${host} answered ${status}.`;
 const CHECK_TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
 const CHECK_BASE_URL = 'nothing more is sent. Is base_url right?';
@@ -77,7 +77,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     kind: 'stop',
     text: ({ host, status }) => `${host} does not allow the deletion (${status}): ${CHECK_TOKEN}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', text: failed },
+  { when: hasStatusBetween(500, 599), kind: 'retry', text: failure },
   {
     // A service may answer so for a profile that it does not know; to ask again would never end.
     when: ({ code, deletedNothing }) => code !== undefined && deletedNothing,
@@ -110,7 +110,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     code: 'odd_body',
     text: ({ host, status }) => `${host} answered ${status} with something that is no answer to a deletion.`,
   },
-  { when: hasTemporaryStatus, kind: 'retry', text: failed },
+  { when: hasTemporaryStatus, kind: 'retry', text: failure },
   {
     when: () => true,
     kind: 'undecided',
@@ -125,18 +125,18 @@ const CODE = /^\d{5}$/;
  * a wrong address has codes, too. A number is a code as well, but full success is proved by the documented text alone.
  */
 export function deletionTraits(
-  httpStatus: number,
-  text: string,
+  status: number,
+  body: string,
   context: Pick<DeletionTraits, 'host' | 'hasConfirmedBefore'>,
 ): DeletionTraits {
-  const { status: success, code, message, data } = parseJsonObject(text);
+  const { status: envelopeStatus, code, message, data } = parseJsonObject(body);
   const codeText = typeof code === 'number' ? String(code) : code;
-  const oddCode = typeof codeText === 'string' && typeof success === 'boolean' ? 'odd_code' : undefined;
+  const oddCode = typeof codeText === 'string' && typeof envelopeStatus === 'boolean' ? 'odd_code' : undefined;
   return {
-    status: httpStatus,
+    status,
     code: typeof codeText === 'string' && CODE.test(codeText) ? codeText : oddCode,
-    isFullSuccess: success === true && code === '20000' && message === 'OK' && data === true,
-    claimsSuccess: success === true,
+    isFullSuccess: envelopeStatus === true && code === '20000' && message === 'OK' && data === true,
+    claimsSuccess: envelopeStatus === true,
     deletedNothing: data === false,
     ...context,
   };

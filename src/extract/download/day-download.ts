@@ -74,9 +74,9 @@ export class DayDownloader {
     const { service, settings, endProofDay } = this.#deps;
     const provesEnd = this.#day === endProofDay;
     const download = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
-    const first = await this.#resultOf(download);
+    const first = await this.#dayResultOf(download);
     if (first.kind !== 'downloaded' || first.checkedDay.receipt.rows >= this.#storedRows.leastRows) return first;
-    const second = await this.#resultOf(await this.#export());
+    const second = await this.#dayResultOf(await this.#export());
     await removeFiles(first.checkedDay.files);
     return second.kind === 'downloaded' ? this.#confirmFewerRows(first, second) : second;
   }
@@ -111,12 +111,12 @@ export class DayDownloader {
    *   config, invalid            ends the run                             left to the next run
    *   later                      failed                                   left to the next run
    */
-  async #resultOf(first: SpooledDownload): Promise<DayResult> {
+  async #dayResultOf(firstDownload: SpooledDownload): Promise<DayResult> {
     const day = this.#day;
-    let download = first;
-    if (first.kind === 'empty' && this.#isOver) {
+    let download = firstDownload;
+    if (firstDownload.kind === 'empty' && this.#isOver) {
       download = await this.#export();
-      if (download.kind === 'empty') return this.#emptyTwice(first, download);
+      if (download.kind === 'empty') return this.#emptyTwice(firstDownload, download);
     }
     if (download.kind === 'checked') return this.#downloaded([checkedFileOf(download)]);
     if (!this.#isOver) return this.#failed(downloadError(day, download));
@@ -146,8 +146,8 @@ export class DayDownloader {
     if (second.code !== first.code) return fail(`${day}: ${first.clause}, and then ${second.clause}.`);
     const { rowsBefore } = this.#storedRows;
     // All rows of the day may have been removed since, those of erased people.
-    const hasNoRows = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
-    if (hasNoRows) return { ...this.#downloaded([]), kind: 'unproven', noDownload: first };
+    const isStoredEmpty = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
+    if (isStoredEmpty) return { ...this.#downloaded([]), kind: 'unproven', noDownload: first };
     return fail(
       `${day} has ${plainCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
     );

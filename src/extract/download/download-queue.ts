@@ -60,15 +60,15 @@ export class DownloadQueue {
   /**
    * Sends, one after the other, the requests on which others depend. First the day that shows whether an export
    * includes its end. Then, in a first run, the newest days that are over, until one proves that the service exports
-   * days. Then the newest day that is probably lost: all days before a lost one are lost, too.
+   * days. Then the newest day that is probably gone: all days before a gone one are gone, too.
    */
   async #sendFirst(): Promise<void> {
     const { endProofDay, settings, clock } = this.#deps;
     if (endProofDay !== undefined) await this.#resultBeforeOthers(endProofDay);
     await this.#proveExports();
     const oldestDay = oldestExportedDay(clock.now(), settings.historyDays);
-    const lostDay = this.#days.findLast((day) => day < oldestDay);
-    if (lostDay !== undefined) await this.#resultBeforeOthers(lostDay);
+    const possiblyGoneDay = this.#days.findLast((day) => day < oldestDay);
+    if (possiblyGoneDay !== undefined) await this.#resultBeforeOthers(possiblyGoneDay);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */

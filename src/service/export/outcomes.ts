@@ -31,7 +31,7 @@ const has200With =
     status === 200 && content === expected;
 
 const NO_REASON = 'no reason that is known';
-const failed = ({ host, status, reason }: ExportTraits): string =>
+const failure = ({ host, status, reason }: ExportTraits): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
 const CHECK_TOKEN =
   'check export_token and service_id. A token that was reissued in the console (service management, key information, API ' +
@@ -69,8 +69,8 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     kind: 'wait',
     text: ({ host, reason }) => `${host} says that the limit of exports is reached (${reason ?? NO_REASON})`,
   },
-  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', text: failed },
-  { when: hasReason('client_connection_closed'), kind: 'retry', text: failed },
+  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', text: failure },
+  { when: hasReason('client_connection_closed'), kind: 'retry', text: failure },
   {
     when: has200With('empty_list'),
     kind: 'empty',
@@ -78,7 +78,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     text: ({ host }) => `${host} answered with an empty list`,
   },
   { when: has200With('empty'), kind: 'empty', code: 'empty_body', text: ({ host }) => `${host} answered with no byte` },
-  { when: has200With('json'), kind: 'retry', code: 'json_200', text: (answer) => `${failed(answer)} in place of CSV` },
+  { when: has200With('json'), kind: 'retry', code: 'json_200', text: (answer) => `${failure(answer)} in place of CSV` },
   {
     when: has200With('html'),
     kind: 'retry',
@@ -108,9 +108,9 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
       `${host} does not accept the export token (${status}, ${reason ?? NO_REASON}): ${CHECK_TOKEN}`,
   },
   { when: hasStatus(404), kind: 'empty', code: NOT_FOUND_CODE, text: ({ host }) => `${host} answered with 404` },
-  { when: hasTemporaryStatus, kind: 'retry', code: 'busy', text: failed },
+  { when: hasTemporaryStatus, kind: 'retry', code: 'busy', text: failure },
   // 504 and 524: a gateway gave up waiting for the service.
-  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', text: failed },
+  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', text: failure },
   {
     when: hasStatus(429),
     kind: 'wait',
@@ -123,6 +123,6 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     code: 'refused_request',
     text: ({ host, status }) => `${host} does not take the request at all (${status}): ${CHECK_BASE_URL}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', text: failed },
-  { when: () => true, kind: 'retry', code: 'odd_status', text: failed },
+  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', text: failure },
+  { when: () => true, kind: 'retry', code: 'odd_status', text: failure },
 ];
