@@ -47,7 +47,7 @@ export interface CommitInfo {
   readonly includesToDate?: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */
   readonly hasFinalNewline?: boolean | undefined;
-  /** Days found to be lost in this run, under `on_gap: warn`. */
+  /** Gaps that this run has found, under `on_gap: warn`. */
   readonly gaps?: readonly Day[];
   /** True under plain append, which reads only days without rows again. Default false. */
   readonly appends?: boolean;
@@ -103,7 +103,7 @@ export function wasWanted(day: Day, state: ExportState | undefined): boolean {
   return state.start_date !== undefined || state.days === undefined || Object.keys(state.days).length > 0;
 }
 
-/** True for a day that needs no further read: loaded and over, or lost. */
+/** True for a day that needs no further read: loaded and over, or a gap. */
 export const isComplete = (day: Day, receipts: ReceiptsByDay, gaps: ReadonlySet<Day>): boolean =>
   receipts.get(day)?.is_over === true || gaps.has(day);
 

@@ -11,7 +11,7 @@ const MAX_SERVICE_FAILURES = 3;
 /**
  * Why a run fails, by the days that it could not load. It fails with one of these, and the others are logged:
  *
- *   1. lost days, as one failure, and each day that is over and failed: the most severe, and the first of those
+ *   1. gaps, as one failure, and each day that is over and failed: the most severe, and the first of those
  *   2. unproven days
  *   3. the first day that failed and is not over, if no day was loaded
  */
@@ -21,7 +21,7 @@ export class RunFailures {
   readonly #unprovenDays: UnprovenDay[] = [];
   #openDayError: UserError | undefined;
 
-  /** Takes all days that are lost so far. */
+  /** Takes all gaps so far. */
   setGaps(days: readonly Day[], mode: RunPlan['mode']): void {
     this.#gapError = gapError(days, mode);
   }
@@ -71,7 +71,7 @@ function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefi
   );
 }
 
-/** The failure for lost days (exit 4). */
+/** The failure for gaps (exit 4). */
 function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError {
   const statement = `${plainCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;

@@ -153,7 +153,7 @@ function planRefreshDays(basis: PlanBasis): RunPlan {
 function planSyncDays(basis: PlanBasis): RunPlan {
   const { settings, receipts, appends, state, start, fingerprints, oldestDay, lastDay } = basis;
   const gaps = new Set(state?.gaps);
-  // Only `--from` reads a day that was lost, or whose rows were removed.
+  // Only `--from` reads a gap, or a day whose rows were removed.
   const mayBeReadAgain = (day: Day) => day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const daysWithOtherFilters = [...receipts.keys()].filter(
     (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints.filters),

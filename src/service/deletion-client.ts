@@ -45,14 +45,10 @@ export class DeletionClient {
 
   /**
    * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
-   * be sent at all. The service and the network never make it reject. `hasConfirmedBefore` is asked after the answer:
-   * whether the service has confirmed a deletion.
+   * be sent at all. The service and the network never make it reject. `hasConfirmed` is asked after the answer: whether
+   * the service has confirmed a deletion.
    */
-  async deleteProfile(
-    externalId: string,
-    signal: AbortSignal,
-    hasConfirmedBefore: () => boolean,
-  ): Promise<DeletionAnswer> {
+  async deleteProfile(externalId: string, signal: AbortSignal, hasConfirmed: () => boolean): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     if (!isSendable(externalId)) {
       const message = 'The id is empty or no valid Unicode text: nothing was sent for it.';
@@ -67,7 +63,7 @@ export class DeletionClient {
     );
     try {
       return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
-        this.#exchange(request, timedSignal, hasConfirmedBefore),
+        this.#exchange(request, timedSignal, hasConfirmed),
       );
     } catch (error) {
       signal.throwIfAborted();
@@ -76,14 +72,14 @@ export class DeletionClient {
     }
   }
 
-  async #exchange(request: OutgoingRequest, signal: AbortSignal, hasConfirmedBefore: () => boolean) {
+  async #exchange(request: OutgoingRequest, signal: AbortSignal, hasConfirmed: () => boolean) {
     const answer = await this.#transport.send(request, signal);
     try {
       const { status, headers } = answer;
       if (status === 200) checkCharset(headers);
       // A failure counts by its status, also one whose body cannot be read.
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
-      const context = { host: this.#transport.host, hasConfirmedBefore: hasConfirmedBefore() };
+      const context = { host: this.#transport.host, hasConfirmedBefore: hasConfirmed() };
       const traits = deletionTraits(status, body.toString(), context);
       const { kind, code = traits.code ?? `http_${status}`, text: message } = matchOutcome(DELETION_OUTCOMES, traits);
       return { kind, code, status, message, quotaReport: readQuotaReport(headers, this.#options.clock.now()) };

@@ -55,7 +55,7 @@ export class DayDownloader {
   readonly #requestedAt: number;
   readonly #isOver: boolean;
   /** Requests that were sent. */
-  #exports = 0;
+  #exportCount = 0;
 
   constructor(day: Day, deps: DownloadDeps) {
     this.#day = day;
@@ -93,7 +93,7 @@ export class DayDownloader {
       rowsMayChange: !this.#isOver,
       openOutput: () => openSpoolOutput(spool),
     });
-    this.#exports += download.exports;
+    this.#exportCount += download.exports;
     if (download.kind === 'checked') service.learnFromScan(download.scan);
     return download;
   };
@@ -208,7 +208,7 @@ export class DayDownloader {
       requestedAt: this.#requestedAt,
       is_over: this.#isOver,
       filters: fingerprints.filters,
-      exports: this.#exports,
+      exports: this.#exportCount,
       verifiedAt: clock.now(),
     });
     return { kind: 'downloaded', day: this.#day, checkedDay };
