@@ -55,10 +55,9 @@ export async function* writeDayFiles(
   await engine.run(`CREATE TEMP TABLE ${SENT_ROWS} (event_date DATE, row_id VARCHAR)`);
   for await (const plannedDay of plannedDays) {
     const { download } = plannedDay;
-    let dayFile: DayFile = { download, path: undefined, recordBatchRows: 0, rescuedCells: new Map() };
+    let dayFile: DayFile;
     try {
-      if (keptRowsOf(download) > 0)
-        dayFile = await engine.transaction(() => writeDayFile(plannedDay, zone, engine, runFolder.path));
+      dayFile = await engine.transaction(() => writeDayFile(plannedDay, zone, engine, runFolder.path));
     } catch (error) {
       engine.throwIfAborted();
       throw engineError(error, 'the Arrow stream', runFolder.diskContext.subject);
@@ -75,6 +74,7 @@ async function writeDayFile(
   engine: Engine,
   folder: string,
 ): Promise<DayFile> {
+  if (keptRowsOf(download) === 0) return { download, path: undefined, recordBatchRows: 0, rescuedCells: new Map() };
   const { receipt } = download;
   const rowBytes = typedColumns(columns).length * CELL_BYTES + receipt.bytes / receipt.rows;
   const recordBatchRows = Math.max(1, Math.min(MAX_RECORD_BATCH_ROWS, Math.floor(RECORD_BATCH_BYTES / rowBytes)));
