@@ -72,7 +72,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
   }
 
-  // 5. The rows that these look-ups missed: external ids are plain.
+  // 5. Warnings of rows that the look-ups missed. External ids are always plain.
   const warnings = [
     ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? []),
     ...searches.flatMap(({ unifiedColumn }) => unifiedColumn.keys.missedRowsWarnings(idKeyChecks)),
@@ -88,7 +88,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   return { people, conditions };
 }
 
-/** A table, its columns of ids, and its rows that hold an external id of the query. */
+/** A table, its columns of ids, and the look-up of the query's ids in the external one. */
 interface TableSearch extends SearchedTable {
   /** Undefined if the query looks no ids up in a column of the table. */
   readonly externalColumn: IdColumn | undefined;

@@ -50,7 +50,7 @@ export class IdColumn {
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.keys = new ColumnKeys(table, columns[0]?.source ?? source, hashKey);
     this.#engine = table.engine;
-    const rescueKeys = new Set([...columns.map(rescueKey), nfc(source)]);
+    const rescueKeys = new Set([...columns.map(rescueKey), source, nfc(source)]);
     this.#cellSqls = [
       ...columns.map(({ type, name }) => codecOf(type, zone).textSql(identifier(name))),
       ...Array.from(rescueKeys, rescuedTextSql),
