@@ -115,20 +115,13 @@ export async function withLockFile<T>(
 export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'subject'>): Promise<void> {
   const isUnlocked = () => {
     try {
-      return ownerState(path) !== 'alive';
+      return readOwner(path)?.isDead !== false;
     } catch {
       return true;
     }
   };
   const pauses = doublingPauses(options.waitMs, LOCK_PAUSES);
   await retry({ ...options, pauses }, () => (isUnlocked() ? true : undefined));
-}
-
-/** The state of a lock's owner; `none` if there is no such file. Throws a configuration failure for what is no lock. */
-export function ownerState(path: string): 'alive' | 'dead' | 'none' {
-  const owner = readOwner(path);
-  if (owner === undefined) return 'none';
-  return owner.isDead ? 'dead' : 'alive';
 }
 
 /** Takes a lock that no living owner has, and returns the token of the new owner; undefined if one lives. */
@@ -195,7 +188,7 @@ function createLockFile(path: string): string | undefined {
 }
 
 /** The owner of a lock; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
-function readOwner(path: string): Owner | undefined {
+export function readOwner(path: string): Owner | undefined {
   return withLockErrors(path, () => {
     const identity = parseJsonObject(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);

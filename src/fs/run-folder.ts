@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { type DiskErrorContext, diskError, withDiskErrors } from './disk-failure.ts';
 import { makeFolders } from './folders.ts';
-import { acquireLock, type Lock, ownerState } from './lock.ts';
+import { acquireLock, type Lock, readOwner } from './lock.ts';
 import { GROUP_AND_OTHERS_BITS, isProtected } from './permissions.ts';
 
 const PREFIX = 'dfinery-spool-';
@@ -111,6 +111,6 @@ function isPrivate(stat: Stats, root: string): boolean {
 }
 
 function isInUse(folder: string, { mtimeMs }: Stats): boolean {
-  const owner = ownerState(join(folder, LOCK_FILE));
-  return owner === 'none' ? Math.abs(systemClock.now() - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
+  const owner = readOwner(join(folder, LOCK_FILE));
+  return owner === undefined ? Math.abs(systemClock.now() - mtimeMs) < LOCK_GRACE_MS : !owner.isDead;
 }

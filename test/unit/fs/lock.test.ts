@@ -4,7 +4,7 @@ import fs, { chownSync, readdirSync, readFileSync, rmSync, statSync, utimesSync,
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { acquireLock, type LockOptions, ownerState } from '../../../src/fs/lock.ts';
+import { acquireLock, type LockOptions, readOwner } from '../../../src/fs/lock.ts';
 import { THIS_PROCESS } from '../../../src/fs/process-identity.ts';
 import { ManualClock } from '../../support/clock.ts';
 import { expectMode } from '../../support/modes.ts';
@@ -38,9 +38,9 @@ describe('a lock', () => {
       message: expect.stringMatching(new RegExp(`^The ledger in /l is in use by process ${process.pid} on `)),
     });
     lock.checkHeld();
-    expect(ownerState(path)).toBe('alive');
+    expect(readOwner(path)).toMatchObject({ isDead: false });
     lock.release();
-    expect(ownerState(path)).toBe('none');
+    expect(readOwner(path)).toBeUndefined();
     (await take()).release();
     expect(names()).toEqual([]);
   });
