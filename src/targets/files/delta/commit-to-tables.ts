@@ -1,6 +1,6 @@
 import { transientError } from '../../../base/errors.ts';
 import { mapConcurrently } from '../../../storage/concurrently.ts';
-import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
 import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
@@ -41,22 +41,20 @@ export async function commitToTables(
     events: changeOfEvents(version, { ...change, fileChanges }),
     user_profiles: changeOfProfiles(change),
   };
-  const newFiles = newFilesIn(fileChanges);
+  let uncommittedFiles = newFilesIn(fileChanges);
   // No reader sees them before their entry.
-  await mapConcurrently(newFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
+  await mapConcurrently(uncommittedFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
   const tablesAfter = { ...tablesBefore };
-  const committedTables: TableName[] = [];
   for (const { name } of TABLES) {
     const [tableBefore, tableChange] = [tablesBefore[name], changes[name]];
     if (tableBefore === undefined || tableChange === undefined) continue;
     const tableAfter = await createNextEntry(place, tableBefore, tableChange);
     if (tableAfter === undefined) {
-      const uncommittedFiles = newFiles.filter(({ table }) => !committedTables.includes(table));
       await storage.remove(uncommittedFiles.map(({ path }) => path));
       throw transientError(`Another run has committed to ${storage.address}/${name} first: run again.`);
     }
     tablesAfter[name] = tableAfter;
-    committedTables.push(name);
+    uncommittedFiles = uncommittedFiles.filter(({ table }) => table !== name);
     await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place));
   }
   return tablesAfter;

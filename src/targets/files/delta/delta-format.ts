@@ -83,9 +83,9 @@ async function readVersion(place: OpenPlace, tablesBefore: DeltaTables): Promise
     await refuseLostLog(storage, await readLastRun(storage));
     if (purpose === 'load') await checkConditionalWrites(storage);
   }
-  const loadsDaysAlone = purpose === 'load' && !place.options.loadsProfiles;
-  // The first day has the time zone of the profiles. Later loads of days save the requests.
-  const needsProfiles = !loadsDaysAlone || !events.state?.receipts.size;
+  // A load of days alone saves the requests, but for its first day: that has the time zone of the profiles.
+  const isFirstDay = !events.state?.receipts.size;
+  const needsProfiles = place.purpose !== 'load' || place.options.loadsProfiles || isFirstDay;
   const profiles = needsProfiles ? await readProfiles(place, tablesBefore.user_profiles) : undefined;
   return versionOf({ events, user_profiles: profiles }, purpose === 'read' ? await readLastRun(storage) : undefined);
 }
