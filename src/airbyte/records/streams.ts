@@ -6,6 +6,8 @@ import type { AirbyteStream } from '../protocol/messages.ts';
 
 export const KEY_PROPERTY = '_key';
 export const RESCUED_PROPERTY = '_rescued';
+/** The columns that every row of events fills. A row may name nobody. */
+const FILLED_COLUMNS = REQUIRED_COLUMNS.filter((name) => name !== UNIFIED_ID);
 
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
@@ -18,7 +20,7 @@ interface StreamDefinition {
   /** True for a column of the export that it has. */
   hasColumn(column: HeaderColumn): boolean;
   readonly primaryKey: string;
-  /** Properties that rows usually fill. One of them must be sent, since a platform drops empty records. */
+  /** Those that every row fills. One of them must be sent, since a platform drops empty records. */
   readonly filledProperties: readonly string[];
   /** The properties that are no column of the export, with their schemas. */
   readonly addedProperties: Readonly<Record<string, object>>;
@@ -54,7 +56,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'every_row',
     hasColumn: () => true,
     primaryKey: KEY_PROPERTY,
-    filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
+    filledProperties: [KEY_PROPERTY, ...FILLED_COLUMNS],
     addedProperties: keyAndRescuedSchemas('detail log id'),
     syncCapabilities: BY_DAYS,
   },
@@ -62,7 +64,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'row_per_event',
     hasColumn: ({ group }) => !isItemGroup(group),
     primaryKey: LOG_ID,
-    filledProperties: REQUIRED_COLUMNS,
+    filledProperties: FILLED_COLUMNS,
     addedProperties: RESCUED_SCHEMA,
     syncCapabilities: BY_DAYS,
   },
@@ -70,7 +72,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'rows_with_item',
     hasColumn: ({ group }) => isItemGroup(group) || group === 'unified_id' || group === 'system',
     primaryKey: KEY_PROPERTY,
-    filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
+    filledProperties: [KEY_PROPERTY, ...FILLED_COLUMNS],
     addedProperties: {
       ...keyAndRescuedSchemas('detail log id'),
       [ITEM_POSITION]: {

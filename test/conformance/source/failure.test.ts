@@ -131,6 +131,10 @@ describe('a read that fails', () => {
   it.each<[string, Json]>([
     ['no column', {}],
     ['only a column that a row may leave empty', { properties: { mine: { type: ['string', 'null'] } } }],
+    [
+      'only the id of a person, whom a row may not name',
+      { properties: { df_unified_id: { type: ['string', 'null'] } } },
+    ],
   ])('refuses a stream whose catalog has %s: a platform drops empty records', async (_what, json_schema) => {
     fixture = await SourceFixture.start({ columns: { own: [{ name: 'mine', values: ['', 'x'] }] } });
     const { streams } = (await fixture.catalog({ primary_key: [] })) as { streams: { stream: Json }[] };
