@@ -50,8 +50,7 @@ export class IdHashes {
 
 /** Spreads the bits of a hash: the last steps of MurmurHash3. */
 function mix(hash: number): number {
-  let h = hash;
-  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+  let h = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
   return h ^ (h >>> 16);
 }
