@@ -1,9 +1,12 @@
 import { isIP } from 'node:net';
 import { configError, type UserError } from './errors.ts';
 
+/** The host of an address as Node connects to it: IPv6 has brackets in a URL alone. */
+export const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
+
 /** True for names and addresses that never leave this machine. */
 export function isLoopback(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  const host = withoutBrackets(hostname).toLowerCase();
   if (host === 'localhost' || host === '::1') return true;
   return isIP(host) === 4 && host.startsWith('127.');
 }

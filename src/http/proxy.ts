@@ -3,7 +3,7 @@ import { Agent, type AgentOptions, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
-import { isLoopback } from '../base/address.ts';
+import { isLoopback, withoutBrackets } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 
@@ -57,9 +57,6 @@ export class ProxyError extends Error {
     this.code = status === 403 || status === 407 ? 'ERR_PROXY_REFUSED' : 'ECONNREFUSED';
   }
 }
-
-/** The host of an address as Node connects to it: IPv6 has brackets in a URL alone. */
-export const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 /** Longest time (ms) in which a proxy opens a tunnel. */
 const MAX_PROXY_TIMEOUT_MS = 9_000;

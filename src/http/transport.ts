@@ -5,11 +5,12 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
+import { withoutBrackets } from '../base/address.ts';
 import { type Clock, nextTurn } from '../base/clock.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { HttpAnswer, TURNS_AFTER_END } from './answer.ts';
 import { ConnectionClosed } from './failures.ts';
-import { ProxyAgent, withoutBrackets } from './proxy.ts';
+import { ProxyAgent } from './proxy.ts';
 
 export interface OutgoingRequest {
   readonly method: 'POST' | 'HEAD';
