@@ -62,18 +62,18 @@ async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceRep
 
 /** Removes the days before `firstKeptDay`, also those of damaged files; their receipts stay. */
 function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
-  const prunableIn = ({ state, damagedFiles }: PlaceVersion): PruneResult => {
+  const planPrune = ({ state, damagedFiles }: PlaceVersion): PruneResult => {
     const { days, rows } = prunableBefore(state.events.receipts, firstKeptDay);
     const damagedDays = damagedFiles.flatMap(({ table, day }) =>
       table === EVENTS.name && day < firstKeptDay ? day : [],
     );
     return { days: [...new Set([...days, ...damagedDays])].sort(), rows };
   };
-  if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
+  if (!execute) return readPlace(format, options, async (_place, version) => planPrune(version));
   return withPlace(format, options, 'change', async (place, versionAtOpen) => {
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
-      const { days, rows } = prunableIn(version);
+      const { days, rows } = planPrune(version);
       const { events } = version.state;
       const daysWithRows = days.filter((day) => events.receipts.get(day)?.rows_stored);
       const receipts = withPrunedDays(events.receipts, daysWithRows, options.clock.now());

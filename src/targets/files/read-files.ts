@@ -55,7 +55,8 @@ async function selectFilesSql(place: OpenPlace, table: TableName, state: TableSt
     return `${castSql(columnsInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
   });
   const valueSqls = typedColumns(columns).map(({ name, type }) => {
-    const typeInFiles = COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === columnsInFiles.get(name));
+    const duckdbType = columnsInFiles.get(name);
+    const typeInFiles = COLUMN_TYPES.find((candidate) => codecOf(candidate, zone).duckdbType === duckdbType);
     const valueSql = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
     return `${castToTypeSql(valueSql, type, zone)} AS ${identifier(name)}`;
   });

@@ -73,6 +73,7 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
+  // All rows of one download come by one query.
   await storeTypedRows(place.engine, { ...plan, zone }, [download], async (rowsQuery) => {
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rowsQuery.filledColumns.has(name);
