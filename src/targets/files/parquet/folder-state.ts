@@ -117,8 +117,8 @@ export async function readRecord(storage: DiskStorage): Promise<FolderRecord | u
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const recordedFiles = json.files.map(({ other_columns: hasOthers, ...file }): RecordedFile => {
-    const columns = hasOthers ? undefined : tableColumns[file.table];
+  const recordedFiles = json.files.map(({ other_columns: hasOtherColumns, ...file }): RecordedFile => {
+    const columns = hasOtherColumns ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns };
   });
   return { text, state, filesByPath: new Map(recordedFiles.map((file) => [file.path, file])) };
