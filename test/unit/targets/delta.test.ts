@@ -204,6 +204,13 @@ describe('a Delta table on a disk', () => {
     expect(await place.keys()).toEqual([`${D3} c`]);
   });
 
+  it('takes a file for removed also if the one before it is still there', async () => {
+    for (const id of ['a', 'b']) await place.load([[place.of(D1, [{ id }])]]);
+    const [{ path }] = actions(1, 'add');
+    rmSync(join(place.place, 'events', String(path)));
+    expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining(D1)] });
+  });
+
   it('keeps files that left for a day, then removes them, and those of dead runs', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await place.load([[place.of(D1, [{ id: 'b' }])]]);
