@@ -123,6 +123,17 @@ describe('a Delta table on a disk', () => {
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'u2' }]);
   });
 
+  it('keeps what a purge has committed to events before another run commits to the profiles', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }, { id: 'b' }])]]);
+    await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\n'));
+    const purge = (await place.people()).purge({ ids: ['m1'], searchesProfiles: true }, async () => {
+      await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
+      return 0;
+    });
+    await expect(purge).rejects.toMatchObject({ exitCode: 3 });
+    expect(await place.keys()).toEqual([`${D1} b`]);
+  });
+
   it('keeps in a purge the entry that another run is about to make, and removes that of a killed run', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     const [killed, live] = ['0123456789ab', 'ba9876543210'].map((id) => `.${'1'.padStart(20, '0')}.json.${id}.tmp`);
