@@ -1,4 +1,11 @@
-import { type HeaderColumn, LOG_ID, REQUIRED_COLUMNS, SERVER_DATETIME, UNIFIED_ID } from '../../cells/header.ts';
+import {
+  DETAIL_LOG_ID,
+  type HeaderColumn,
+  LOG_ID,
+  REQUIRED_COLUMNS,
+  SERVER_DATETIME,
+  UNIFIED_ID,
+} from '../../cells/header.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
@@ -6,8 +13,8 @@ import type { AirbyteStream } from '../protocol/messages.ts';
 
 export const KEY_PROPERTY = '_key';
 export const RESCUED_PROPERTY = '_rescued';
-/** The columns that every row of events fills. A row may name nobody. */
-const FILLED_COLUMNS = REQUIRED_COLUMNS.filter((name) => name !== UNIFIED_ID);
+/** The columns that every row of events fills. A row may have no id, and name nobody. */
+const FILLED_COLUMNS = REQUIRED_COLUMNS.filter((name) => ![UNIFIED_ID, LOG_ID, DETAIL_LOG_ID].includes(name));
 
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
@@ -64,7 +71,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'row_per_event',
     hasColumn: ({ group }) => !isItemGroup(group),
     primaryKey: LOG_ID,
-    filledProperties: FILLED_COLUMNS,
+    filledProperties: [LOG_ID, ...FILLED_COLUMNS],
     addedProperties: RESCUED_SCHEMA,
     syncCapabilities: BY_DAYS,
   },

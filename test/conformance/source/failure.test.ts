@@ -135,6 +135,7 @@ describe('a read that fails', () => {
       'only the id of a person, whom a row may not name',
       { properties: { df_unified_id: { type: ['string', 'null'] } } },
     ],
+    ['only an id that a row may lack', { properties: { df_event_detail_log_id: { type: ['string', 'null'] } } }],
   ])('refuses a stream whose catalog has %s: a platform drops empty records', async (_what, json_schema) => {
     fixture = await SourceFixture.start({ columns: { own: [{ name: 'mine', values: ['', 'x'] }] } });
     const { streams } = (await fixture.catalog({ primary_key: [] })) as { streams: { stream: Json }[] };
