@@ -84,13 +84,14 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   // Of several problems the first of these is told:
   //
   //   a wrong number of words   the line is not split at all
-  //   an unknown name           makes other words seem wrong or surplus, and that of a command all options unknown
+  //   an unknown name           makes other words seem wrong or surplus. Behind an unknown command all options seem
+  //                             unknown. An unknown option before the command has taken its name as a word.
   //   a wrong value
   //   a surplus word            it may be an id or a secret, and cannot be shown: any other problem tells more
-  const nameProblem =
-    command === undefined && commandWord !== undefined
-      ? unknownNameError('command', commandWord, Object.keys(COMMANDS))
-      : unknownOptionError(options, table);
+  const isUnknownCommand = command === undefined && commandWord !== undefined;
+  const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
+  const optionProblem = unknownOptionError(options, table);
+  const nameProblem = argv[0]?.startsWith('-') ? (optionProblem ?? commandProblem) : (commandProblem ?? optionProblem);
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
   const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
   const toldProblem = wordCountProblem ?? nameProblem ?? valueProblem ?? surplusProblem;

@@ -51,6 +51,7 @@ describe('the command line', () => {
     ['-qv snyc duckdb x', 'there is no command "snyc": did you mean sync?'],
     ['--full-refresh plan duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
     ['-o report', 'there is no option -o. See dfinery-elt --help.'],
+    ['--colour sync duckdb x', 'there is no option --colour. See dfinery-elt --help.'],
   ])('refuses %j in one sentence, and repeats no word that may be a secret', async (line, sentence) => {
     const { code, stdout, stderr } = await run(line);
     expect({ code, stdout, stderr }).toEqual({
