@@ -24,9 +24,9 @@ export const command = defineCommand({
   docsPage: 'targets.md',
   async run(values, context) {
     const { config, place } = readPlaceAndConfig(values, TARGETS, context);
-    if (values.dryRun) return await planSync({ place, config, daySelection: values }, context);
-    const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
     const input = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
+    if (values.dryRun) return await planSync(input, context);
+    const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
     const { summary, failure } = await runSync(input, context);
     const hasStored = summary.days > 0 || summary.profiles !== null;
     if (failure === undefined || hasStored) context.logger.info('run.summary', describeSummary(summary, place));

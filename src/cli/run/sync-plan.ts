@@ -1,5 +1,6 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
+import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
 import { cursorOf, includesToDateOf, logNotes, planRun, type RunPlan, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
@@ -13,11 +14,14 @@ import { tableLines } from '../terminal/format.ts';
 import type { SyncInput } from './run.ts';
 
 /** Shows what a sync would do, without a call to the service. A stream is planned as a first run. */
-export async function planSync(input: Pick<SyncInput, 'place' | 'config' | 'daySelection'>, context: Context) {
-  const { place, daySelection } = input;
+export async function planSync(
+  input: Pick<SyncInput, 'place' | 'config' | 'daySelection' | 'schemaFile'>,
+  context: Context,
+) {
+  const { place, daySelection, schemaFile } = input;
   const config = requireKeys(input.config, ...PLAN_KEYS);
   const state = isStateful(place) ? await storedState(place) : undefined;
-  checkColumnTypes(state, loadOptions(place, config, context));
+  checkColumnTypes(state, loadOptions(place, config, context, readPinnedTypes(schemaFile)));
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });
