@@ -69,10 +69,16 @@ export class ColumnKeys {
     const isMissed = (keyCheck: string | undefined) =>
       soughtKeyChecks.some((sought) => sought !== keyCheck && !(isOfQuery(sought) && isOfQuery(keyCheck)));
     return this.#keyChecks.filter(isMissed).map((keyCheck) => {
-      const how = keyCheck === undefined ? 'plain, and only its hash is known' : 'hashed under another key';
+      const [form, remedy] =
+        keyCheck === undefined
+          ? [
+              'plain, and only its hash is known',
+              'Give the hash_key of that hash, or let profiles or a mapping name them',
+            ]
+          : ['hashed under another key', 'Purge with that key first (--purge-only)'];
       return (
-        `${this.#placeName}: some rows have ${this.#source} ${how}. Rows of these people may stay, or come ` +
-        'back with a sync. Purge with that key first (--purge-only), or let profiles or a mapping name them, too.'
+        `${this.#placeName}: some rows have ${this.#source} ${form}. Rows of these people may stay, or come ` +
+        `back with a sync. ${remedy}.`
       );
     });
   }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
-import { nfc } from '../../base/text.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
@@ -50,7 +49,7 @@ export class IdColumn {
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.keys = new ColumnKeys(table, columns[0]?.source ?? source, hashKey);
     this.#engine = table.engine;
-    const rescueKeys = new Set([...columns.map(rescueKey), source, nfc(source)]);
+    const rescueKeys = new Set([...columns.map(rescueKey), source, source.normalize('NFC'), source.normalize('NFD')]);
     this.#cellSqls = [
       ...columns.map(({ type, name }) => codecOf(type, zone).textSql(identifier(name))),
       ...Array.from(rescueKeys, rescuedTextSql),
@@ -91,10 +90,10 @@ export class IdColumn {
   /**
    * What cells may hold for these ids:
    *
-   * | rows of the column                 | their cells                                       |
-   * | ---------------------------------- | ------------------------------------------------- |
-   * | any                                | the id, or its value in a type of the column      |
-   * | some hashed under `matchingKey`    | the hash of these                                 |
+   * | rows of the column                  | their cells                                       |
+   * | ----------------------------------- | ------------------------------------------------- |
+   * | any                                 | the id, or its value in a type of the column      |
+   * | some hashed under `matchingKey`     | the hash of these                                 |
    * | some plain, under `keyForPlainRows` | for an id that is a hash: the text with this hash |
    */
   async #cellsOf(ids: readonly string[]): Promise<IdInCell[]> {

@@ -56,7 +56,7 @@ export interface PeopleQuery {
   readonly searchesProfiles?: boolean | undefined;
   /** Unified ids of the ids that profiles, a mapping or other places have; those of this place's rows are added. */
   readonly unifiedIdsById?: UnifiedIdsById | undefined;
-  /** The hashes among these, as rows of other places have them. All others are plain. */
+  /** Of those that rows of a place have: the check value of the key of each hash. All others are plain. */
   readonly keyCheckByUnifiedId?: KeyCheckByUnifiedId | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
