@@ -65,7 +65,7 @@ export function typeAfterDay(
   if (configuredType !== undefined && !canHoldStored(configuredType)) {
     throw configError(
       `column ${source} is stored as ${storedType}, and its values may not fit into ${configuredType}, which ` +
-        'column_types or the pinned schema names: take it out there, or load into another place.',
+        `column_types or the pinned schema names: take it out there${isOfService ? '' : ', or load into another place'}.`,
     );
   }
   let fixedType = configuredType ?? null;

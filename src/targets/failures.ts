@@ -23,7 +23,10 @@ export function checkColumnTypes(
 ): void {
   for (const table of loadsProfiles ? TABLES : [EVENTS]) {
     const settings = settingsOfTable(table, columnSettings);
-    const columns = state?.[table.name]?.columns ?? table.initialColumns;
+    // A killed first load of a Parquet folder leaves columns and no receipt: the next one begins anew.
+    const tableState = state?.[table.name];
+    const columns =
+      tableState !== undefined && tableState.receipts.size > 0 ? tableState.columns : table.initialColumns;
     // A day may bring a column `event_name`, which a setting of this name then means.
     const possibleColumns = [...columns, { source: EVENT_NAME_ALTERNATIVE }];
     for (const column of columns)
