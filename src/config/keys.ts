@@ -35,7 +35,7 @@ export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[
 
 /**
  * The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment.
- * `elsewhere`: keys that belong into another object, and where that is.
+ * `elsewhere`: keys that belong in another object, and where that is.
  */
 export function unknownKeysOf(
   configKeys: readonly ConfigKey[],

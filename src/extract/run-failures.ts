@@ -9,7 +9,7 @@ import type { RunPlan } from './which-days.ts';
 const MAX_SERVICE_FAILURES = 3;
 
 /**
- * Why a run fails, by the days that it could not load. It fails with one of these, and the others are logged:
+ * Why a run fails, by the days that it could not load. It fails with one of these, and the others of 1 are logged:
  *
  *   1. gaps, as one failure, and each day that is over and failed: the most severe, and the first of those
  *   2. unproven days

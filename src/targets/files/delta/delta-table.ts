@@ -89,8 +89,9 @@ function refuseOlderLog(
   const newerDays = [...missingPaths].flatMap((path) => dayOfPath(path) ?? []).filter((day) => unnamedDays.has(day));
   if (newerDays.length === 0) return;
   throw configError(
-    `${storage.address}/${table} has a _delta_log that is older than its files: of ${formatDays(newerDays)} it names a ` +
-      'file that is gone, and not the one that is there. Put the newer log back, or move the folders of these days away.',
+    `${storage.address}/${table}: of ${formatDays(newerDays)} the _delta_log names a file that is gone, and not the one that ` +
+      'is there. Put the newer log back if this one is an older copy. If a run that loads these days anew is under way, wait ' +
+      'for it; if it was killed, move their folders away.',
   );
 }
 
