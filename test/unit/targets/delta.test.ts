@@ -154,7 +154,7 @@ describe('a Delta table on a disk', () => {
     rmSync(log(), { recursive: true });
     renameSync(copy, log());
     const before = filesBelow(place.place);
-    const isRefused = { exitCode: 2, message: expect.stringContaining(`of ${D1} it names a file that is gone`) };
+    const isRefused = { exitCode: 2, message: expect.stringContaining(`of ${D1} the _delta_log names a file`) };
     for (const work of [() => place.load([[place.of(D2, [{ id: 'c' }])]]), () => place.verify(), () => place.purge([])])
       await expect(work()).rejects.toMatchObject(isRefused);
     expect(filesBelow(place.place)).toEqual(before);
