@@ -501,6 +501,15 @@ describe('a Parquet folder', () => {
     });
   });
 
+  it('takes another column_types where a run was killed before its first file', async () => {
+    const days = [place.of(D1, [{ id: 'a', n: 'x' }])];
+    const sink = await place.open();
+    await stoppedAfter('rename', stateFile(), () => sink.commit(days, place.facts(D1)));
+    await sink.close();
+    await place.load([days], { columnTypes: new Map([['n', 'long']]) });
+    expect(await place.read('SELECT n, _rescued FROM events')).toEqual([{ n: null, _rescued: '{"n":"x"}' }]);
+  });
+
   it('counts no day as removed whose last rows a killed purge took', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b' }])]]);
     await stoppedAfter('unlink', fileOf(D1), () => place.purge(['m1']));
