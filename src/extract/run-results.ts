@@ -122,9 +122,10 @@ export class RunResults {
     const { logger, service } = this.#deps;
     const { day, error, isOver } = failedDay;
     this.#failures.addFailed(failedDay);
-    const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
-    if (!isOver) logger.warn('day.open', message, { day });
-    else if (this.#failures.isServiceDown(service.hasExportedDay)) throw this.failure;
+    if (!isOver) {
+      const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
+      logger.warn('day.open', message, { day });
+    } else if (this.#failures.isServiceDown(service.hasExportedDay)) throw this.failure;
   }
 
   commitInfo(): CommitInfo {
