@@ -16,7 +16,7 @@ import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { columnsToAdd } from './column-names.ts';
-import { type ColumnSettings, type TypeAfterDay, typeAfterDay } from './column-type.ts';
+import { type ColumnSettings, configuredTypeOf, type TypeAfterDay, typeAfterDay } from './column-type.ts';
 import type { ColumnChange } from './place-state.ts';
 import { EVENTS, type StoredColumn, type TypedColumn } from './tables.ts';
 
@@ -24,12 +24,12 @@ import { EVENTS, type StoredColumn, type TypedColumn } from './tables.ts';
 export interface PlannedColumn extends StoredColumn {
   /** Its type before the batch; null if it was no column of the table. */
   readonly typeBefore: ColumnType | null;
-  /** The forms of its cells in each day of the batch that has some. */
-  readonly formsByDay: ReadonlyMap<Day, ColumnForms>;
+  /** Its cells in each day of the batch that has some. */
+  readonly cellsByDay: ReadonlyMap<Day, DayCells>;
 }
 
-/** The forms that the cells of a column have in a day, or in some files. */
-export interface ColumnForms {
+/** What is known of the cells of a column in a day, or in some days. */
+export interface DayCells {
   readonly forms: CellForms;
   /** True if a cell is `null`, and that is an absent value, not a text. */
   readonly hasAbsentNull: boolean;
@@ -47,7 +47,7 @@ export interface ColumnPlan {
 
 /** A column as the batch finds it, before its first day. */
 const toPlannedColumn = (column: StoredColumn): PlannedColumn => {
-  return { ...column, typeBefore: column.type, formsByDay: new Map() };
+  return { ...column, typeBefore: column.type, cellsByDay: new Map() };
 };
 
 /** True if the batch gives a column of the table another type. */
@@ -76,7 +76,9 @@ export function planColumns(
 /** The columns of a new table of events before its first day. A pinned schema names more than every table has. */
 export function columnsOfNewTable(settings: ColumnSettings): StoredColumn[] {
   const columns = [...EVENTS.initialColumns, ...columnsToAdd(EVENTS.initialColumns, new Map(), settings)];
-  return columns.map((column) => ({ ...column, type: typeAfterDay(column, NO_CELLS, columns, settings).type }));
+  return columns.map((column) => {
+    return { ...column, type: configuredTypeOf(column, columns, settings).configuredType ?? column.type };
+  });
 }
 
 /** What is known of a column of a day from the scans of its files. */
@@ -108,12 +110,12 @@ function planDay(
   const tableColumns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(toPlannedColumn)];
   // Without a pinned schema, `freeze` begins behind the first day with cells.
   const mayFreeze = settings.pinnedTypes !== undefined || columnsBefore.some(({ forms }) => forms !== 0);
-  const daySettings: ColumnSettings = mayFreeze ? settings : { ...settings, schemaMode: 'evolve' };
+  const isFrozen = mayFreeze && settings.schemaMode === 'freeze';
   const changes: PlannedChange[] = [];
   const columns = tableColumns.map((column): PlannedColumn => {
     const dayColumn = dayColumns.get(columnKey(column)) ?? NO_CELLS;
     const { forms } = dayColumn;
-    const typeAfter = typeAfterDay(column, dayColumn, tableColumns, daySettings);
+    const typeAfter = typeAfterDay(column, dayColumn, { columns: tableColumns, isFrozen }, settings);
     const { type: toType } = typeAfter;
     const fromType = isFirstDay ? null : column.type;
     if (toType !== null && toType !== fromType) {
@@ -121,15 +123,15 @@ function planDay(
       const shape = shapeOfMisfit(dayColumn, fromType, settings);
       changes.push({ sourceName: column.source, change, fromType, toType, day, shape });
     }
-    const formsByDay = new Map(column.formsByDay);
-    if (forms !== 0) formsByDay.set(day, columnForms(forms, typeAfter));
-    return { ...column, type: toType, forms: column.forms | forms, formsByDay };
+    const cellsByDay = new Map(column.cellsByDay);
+    if (forms !== 0) cellsByDay.set(day, dayCellsOf(forms, typeAfter));
+    return { ...column, type: toType, forms: column.forms | forms, cellsByDay };
   });
   return { columns, changes };
 }
 
 /**
- * The forms by which the cells of a day are read.
+ * How the cells of a day are read.
  *
  *     column                              cell `1.50`                                cell `null`
  *     string by the service or settings   1.50: the form is STRING alone             a text
@@ -137,7 +139,7 @@ function planDay(
  *     double                              1.5                                        absent
  *     not in the table                    1.50, in `_rescued`                        a text beside others, else absent
  */
-function columnForms(forms: CellForms, { type, isInferred }: TypeAfterDay): ColumnForms {
+function dayCellsOf(forms: CellForms, { type, isInferred }: TypeAfterDay): DayCells {
   if (type === 'string' && !isInferred) return { forms: STRING, hasAbsentNull: false };
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
   const isText = type === 'string' || (type === null && (forms & STRING) !== 0);

@@ -28,6 +28,30 @@ export function settingsOfTable({ isSnapshot, initialColumns }: Table, settings:
   return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
+/** The type that settings give a stored column. Throws a configuration failure if its values may not fit that type. */
+export function configuredTypeOf(
+  column: StoredColumn,
+  columns: readonly Pick<StoredColumn, 'source'>[],
+  settings: ColumnSettings,
+) {
+  const { source, occurrence, type } = column;
+  // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
+  const pinnedType = occurrence === 1 ? settingOf(settings.pinnedTypes, source, columns) : undefined;
+  const configuredType = settingOf(settings.columnTypes, nfc(source), columns) ?? pinnedType;
+  if (configuredType !== undefined && !canHoldStored(column, configuredType, settings)) {
+    throw configError(
+      `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which ` +
+        `column_types or the pinned schema names: take it out there${isOfService(column) ? '' : ', or load into another place'}.`,
+    );
+  }
+  return { configuredType, isPinned: pinnedType !== undefined };
+}
+
+const canHoldStored = ({ type, forms }: StoredColumn, newType: ColumnType, { timezone }: ColumnSettings): boolean =>
+  type === null || canWiden(type, newType, forms, zoneOf(timezone));
+
+const isOfService = ({ group }: StoredColumn): boolean => group !== 'custom' && group !== 'custom_item';
+
 /** The type of a column after a day. */
 export interface TypeAfterDay {
   /** Null if the table does not have the column. */
@@ -41,44 +65,32 @@ export interface TypeAfterDay {
  *
  *   configured   of `column_types`, else of a pinned schema
  *   declared     of the service; stored values must fit it
- *   stored       if the service names the column, or under `freeze`
+ *   stored       if the service names the column, or once the table is frozen
  *   inferred     the narrowest that all cells so far fit
  *
- * A table gets a column with its first value, but under `freeze` only a configured one. It has pinned columns from the
- * start. Throws a configuration failure if stored values may not fit a configured type.
+ * A table gets a column with its first value, but once it is frozen only a configured one. It has pinned columns from
+ * the start. Throws a configuration failure if stored values may not fit a configured type.
  */
 export function typeAfterDay(
   column: StoredColumn,
   { declaredType, forms: newForms }: Pick<ColumnScan, 'declaredType' | 'forms'>,
-  tableColumns: readonly Pick<StoredColumn, 'source'>[],
-  { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnSettings,
+  { columns, isFrozen }: { readonly columns: readonly StoredColumn[]; readonly isFrozen: boolean },
+  settings: ColumnSettings,
 ): TypeAfterDay {
-  const { source, occurrence, group, type: storedType, forms: storedForms } = column;
-  const zone = zoneOf(timezone);
-  const isOfService = group !== 'custom' && group !== 'custom_item';
-  const isFrozen = schemaMode === 'freeze';
-  const canHoldStored = (type: ColumnType) => storedType === null || canWiden(storedType, type, storedForms, zone);
+  const { type: storedType, forms: storedForms } = column;
+  const { configuredType, isPinned } = configuredTypeOf(column, columns, settings);
+  const hasDeclaredType =
+    isOfService(column) && declaredType !== undefined && canHoldStored(column, declaredType, settings);
+  const keepsStoredType = isOfService(column) || isFrozen;
+  const fixedType = configuredType ?? (hasDeclaredType ? declaredType : null) ?? (keepsStoredType ? storedType : null);
 
-  // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
-  const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
-  const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
-  if (configuredType !== undefined && !canHoldStored(configuredType)) {
-    throw configError(
-      `column ${source} is stored as ${storedType}, and its values may not fit into ${configuredType}, which ` +
-        `column_types or the pinned schema names: take it out there${isOfService ? '' : ', or load into another place'}.`,
-    );
-  }
-  let fixedType = configuredType ?? null;
-  if (isOfService && declaredType !== undefined && canHoldStored(declaredType)) fixedType ??= declaredType;
-  if (isOfService || isFrozen) fixedType ??= storedType;
-  const isInferred = fixedType === null;
-
-  if (storedType === null && pinnedType === undefined) {
+  if (storedType === null && !isPinned) {
     const mayBeAdded = !isFrozen || configuredType !== undefined;
     const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
-    if (!mayBeAdded || !hasValue) return { type: null, isInferred };
+    if (!mayBeAdded || !hasValue) return { type: null, isInferred: true };
   }
+  const zone = zoneOf(settings.timezone);
   const forms = storedForms | newForms;
   const inferredType = storedType ? widenedType(storedType, forms, zone) : (narrowestType(forms, zone) ?? null);
-  return { type: fixedType ?? inferredType, isInferred };
+  return { type: fixedType ?? inferredType, isInferred: fixedType === null };
 }

@@ -4,10 +4,10 @@ import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened } from './column-plan.ts';
 import type { TableState } from './place-state.ts';
-import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
+import { countStoredRows, mapReceipts, type Receipts, type StoredReceipt, withReceipts } from './receipts.ts';
 import { typedColumns } from './tables.ts';
 
-/** What a table holds once the rows of a batch are stored. */
+/** What a target has counted of a batch once its rows are stored. */
 export interface StoredBatch {
   /** Rows that are there now: of the days of the batch, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
@@ -85,23 +85,24 @@ export function tableAfterBatch(
   const { timezone, exportState } = tableBefore;
   // A snapshot replaces rows and receipts. All else goes on: a killed run may leave the rows of before.
   const receiptsBefore: Receipts = table.isSnapshot ? new Map() : tableBefore.receipts;
-  const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
-  const keptReceipts = [...receiptsBefore.values()].map((receipt): StoredReceipt => {
-    const rows_stored = rowsByDay.get(receipt.day) ?? receipt.rows_stored;
-    const isChanged = rows_stored !== receipt.rows_stored || widenedDays.has(receipt.day);
-    const changed_at = isChanged ? changedAt : receipt.changed_at;
-    const newReceipt = receiptsOfUnchanged.get(receipt.day);
-    const isRenewed =
-      newReceipt !== undefined && (newReceipt.is_over !== receipt.is_over || newReceipt.to_date !== receipt.to_date);
-    return { ...(isRenewed ? newReceipt : receipt), rows_stored, changed_at };
-  });
   const writtenReceipts = writtenDownloads.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
-  const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
+  const unchangedReceipts = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
+  const otherReceipts = mapReceipts(receiptsBefore, (storedReceipt) => {
+    const { day, is_over, to_date } = storedReceipt;
+    const newReceipt = unchangedReceipts.get(day) ?? storedReceipt;
+    const isRenewed = newReceipt.is_over !== is_over || newReceipt.to_date !== to_date;
+    // Also an unchanged or another day may lose rows to a written one, or have a column that widens.
+    const rows_stored = rowsByDay.get(day) ?? storedReceipt.rows_stored;
+    const hasChangedRows = rows_stored !== storedReceipt.rows_stored || widenedDays.has(day);
+    const changed_at = hasChangedRows ? changedAt : storedReceipt.changed_at;
+    return { ...(isRenewed ? newReceipt : storedReceipt), rows_stored, changed_at };
+  });
+  const receipts = withReceipts(otherReceipts, writtenReceipts);
   return {
     timezone,
-    columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
+    columns: columns.map(({ typeBefore, cellsByDay, ...column }) => column),
     receipts,
     exportState: stateAfter(exportState, receipts, commitInfo),
     changes: [...tableBefore.changes, ...changes.map((change) => ({ changedAt, ...change }))],

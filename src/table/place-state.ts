@@ -10,7 +10,7 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { type ExportState, parseState } from '../extract/export-state.ts';
-import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
+import { mapReceipts, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 import { EVENTS, type StoredColumn, type Table } from './tables.ts';
 
 /** What a place holds of one table beside its rows. `commit.ts` makes that after a batch of it. */
@@ -90,11 +90,11 @@ export const withTable = (state: PlaceState | undefined, { name }: Table, tableS
 
 /** The state of a table once some rows of days have left it. `rowsLost`: their number, by day. */
 export function withoutRows(tableState: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
-  const receipts = [...tableState.receipts.values()].map((receipt): StoredReceipt => {
+  const receipts = mapReceipts(tableState.receipts, (receipt) => {
     const lost = rowsLost.get(receipt.day) ?? 0;
     return lost === 0 ? receipt : { ...receipt, rows_stored: receipt.rows_stored - lost, changed_at: changedAt };
   });
-  return { ...tableState, receipts: receiptsOf(receipts) };
+  return { ...tableState, receipts };
 }
 
 /** The state of a table in JSON, where two members have other names (schemas/files-state.json). */

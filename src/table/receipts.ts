@@ -1,4 +1,5 @@
 import type { Day } from '../base/days.ts';
+import { compareUtf8 } from '../base/text.ts';
 import type { Receipt } from '../extract/checked-day.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
@@ -17,11 +18,17 @@ export interface StoredReceipt extends Receipt {
 /** The receipts of a place by day, in the order of days. */
 export type Receipts = ReadonlyMap<Day, StoredReceipt>;
 
-/** Of several receipts of a day the last one counts. */
-export function receiptsOf(receipts: Iterable<StoredReceipt>): Receipts {
-  const lastReceipts = new Map([...receipts].map((receipt) => [receipt.day, receipt]));
-  return new Map([...lastReceipts].sort(([a], [b]) => (a < b ? -1 : 1)));
-}
+/** The receipts by day. Of several of one day the last counts. */
+export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
+  new Map([...receipts].sort((a, b) => compareUtf8(a.day, b.day)).map((receipt) => [receipt.day, receipt]));
+
+/** The receipts with new ones, each in place of that of its day. */
+export const withReceipts = (receipts: Receipts, newReceipts: readonly StoredReceipt[]): Receipts =>
+  receiptsOf([...receipts.values(), ...newReceipts]);
+
+/** The receipts of the same days after a change. */
+export const mapReceipts = (receipts: Receipts, change: (receipt: StoredReceipt) => StoredReceipt): Receipts =>
+  new Map([...receipts].map(([day, receipt]) => [day, change(receipt)]));
 
 /** Number of the rows that a place holds by these receipts. */
 export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
@@ -49,8 +56,7 @@ export function nextChangedAt(receipts: Receipts, now: number): string {
 /** The receipts once all rows of some days are gone, at `now` (ms). */
 export function withPrunedDays(receipts: Receipts, days: readonly Day[], now: number): Receipts {
   const changed_at = nextChangedAt(receipts, now);
-  const receiptsAfter = [...receipts.values()].map((receipt): StoredReceipt => {
-    return days.includes(receipt.day) ? { ...receipt, rows_stored: 0, changed_at, pruned: true } : receipt;
-  });
-  return receiptsOf(receiptsAfter);
+  return mapReceipts(receipts, (receipt) =>
+    days.includes(receipt.day) ? { ...receipt, rows_stored: 0, changed_at, pruned: true } : receipt,
+  );
 }

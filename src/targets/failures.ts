@@ -1,6 +1,6 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { EVENT_NAME_ALTERNATIVE } from '../cells/header.ts';
-import { settingsOfTable, typeAfterDay } from '../table/column-type.ts';
+import { configuredTypeOf, settingsOfTable } from '../table/column-type.ts';
 import type { PlaceState } from '../table/place-state.ts';
 import { EVENTS, TABLES } from '../table/tables.ts';
 import type { LoadOptions } from './contract.ts';
@@ -29,8 +29,7 @@ export function checkColumnTypes(
       tableState !== undefined && tableState.receipts.size > 0 ? tableState.columns : table.initialColumns;
     // A day may bring a column `event_name`, which a setting of this name then means.
     const possibleColumns = [...columns, { source: EVENT_NAME_ALTERNATIVE }];
-    for (const column of columns)
-      typeAfterDay(column, { declaredType: undefined, forms: 0 }, possibleColumns, settings);
+    for (const column of columns) configuredTypeOf(column, possibleColumns, settings);
   }
 }
 

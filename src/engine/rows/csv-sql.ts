@@ -13,7 +13,7 @@ import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
-import type { ColumnForms } from '../../table/column-plan.ts';
+import type { DayCells } from '../../table/column-plan.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { PATH_COLUMN } from '../column-sql.ts';
 import { PARALLEL_VARIABLE } from '../session/engine.ts';
@@ -49,7 +49,7 @@ export interface CellSql {
  */
 export function cellSqlOf(
   column: StoredColumn,
-  { forms, hasAbsentNull }: ColumnForms,
+  { forms, hasAbsentNull }: DayCells,
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
 ): CellSql {

@@ -5,7 +5,7 @@ import { columnKey } from '../../cells/header.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';
-import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
+import type { DayCells, PlannedColumn } from '../../table/column-plan.ts';
 import { type ProgramColumn, rescueKey, type StoredColumn, type Table, typedColumns } from '../../table/tables.ts';
 import { castToTypeSql, dateSql, PATH_COLUMN } from '../column-sql.ts';
 import { type CellSql, cellSqlOf, cellTypeOf, readCsvSql, readerColumn } from './csv-sql.ts';
@@ -59,7 +59,7 @@ interface FileOfDay extends CheckedFile {
 function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const textColumnKeys = textColumns.map((column) => {
-    const { forms, hasAbsentNull } = formsInDaysOf([file], column);
+    const { forms, hasAbsentNull } = cellsInDaysOf([file], column);
     return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
   });
   return JSON.stringify([file.columns.map(({ headerName }) => headerName), textColumnKeys]);
@@ -76,7 +76,7 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
     if (column === undefined) throw new TypeError(`no plan of the column ${source}`);
     // Hashes, and the key, are made of texts.
     const needsText = !everyRowHasId || index === idIndex;
-    return cellSqlOf(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText });
+    return cellSqlOf(column, cellsInDaysOf(files, column), readerColumn(index), { zone, needsText });
   });
   const programColumnSqls: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
@@ -96,12 +96,12 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
   };
 }
 
-/** The forms of the cells of a column in the days of these files. */
-function formsInDaysOf(files: readonly FileOfDay[], { formsByDay }: PlannedColumn): ColumnForms {
-  const formsOfDays = files.flatMap(({ receipt }) => formsByDay.get(receipt.day) ?? []);
+/** The cells of a column in the days of these files. */
+function cellsInDaysOf(files: readonly FileOfDay[], { cellsByDay }: PlannedColumn): DayCells {
+  const cellsOfDays = files.flatMap(({ receipt }) => cellsByDay.get(receipt.day) ?? []);
   return {
-    forms: formsOfDays.reduce((union, { forms }) => union | forms, 0),
-    hasAbsentNull: formsOfDays.some(({ hasAbsentNull }) => hasAbsentNull),
+    forms: cellsOfDays.reduce((union, { forms }) => union | forms, 0),
+    hasAbsentNull: cellsOfDays.some(({ hasAbsentNull }) => hasAbsentNull),
   };
 }
 

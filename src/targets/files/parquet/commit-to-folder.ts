@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { hasCode } from '../../../base/errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
-import { receiptsOf } from '../../../table/receipts.ts';
+import { withReceipts } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FileChange, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
@@ -102,7 +102,7 @@ function interimState(versionBefore: FolderVersion, { state: after, fileChanges 
     ...after,
     events: {
       ...after.events,
-      receipts: receiptsOf([...before.events.receipts.values(), ...otherReceipts]),
+      receipts: withReceipts(before.events.receipts, otherReceipts),
       exportState: cursor && { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) },
     },
     user_profiles: after.user_profiles && {

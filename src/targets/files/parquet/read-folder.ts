@@ -6,7 +6,7 @@ import { isEngineFailure } from '../../../engine/session/engine-errors.ts';
 import { withDiskErrors } from '../../../fs/disk-failure.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import { newPlaceState, type TableState } from '../../../table/place-state.ts';
-import { findRemovedDays, receiptsOf, type StoredReceipt, withPrunedDays } from '../../../table/receipts.ts';
+import { findRemovedDays, type StoredReceipt, withPrunedDays, withReceipts } from '../../../table/receipts.ts';
 import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { type FileColumns, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
@@ -145,7 +145,7 @@ async function readMetadata(
 /** The table of events with the receipts of adopted files. Days whose file is missing are pruned. */
 function eventsWith(before: TableState, days: readonly FileComparison[], now: number) {
   const adoptedReceipts = days.flatMap(({ receipt }) => receipt ?? []);
-  const receipts = receiptsOf([...before.receipts.values(), ...adoptedReceipts]);
+  const receipts = withReceipts(before.receipts, adoptedReceipts);
   const daysWithFile = new Set(days.flatMap(({ file, damagedFile }) => (file ?? damagedFile)?.day ?? []));
   const removedDays = findRemovedDays(receipts, daysWithFile);
   return { events: { ...before, receipts: withPrunedDays(receipts, removedDays, now) }, removedDays };
@@ -153,7 +153,7 @@ function eventsWith(before: TableState, days: readonly FileComparison[], now: nu
 
 /** The table of profiles with the receipt of an adopted file. Without its file there is none, unless it has no row. */
 function profilesWith(before: TableState | undefined, { file, receipt }: FileComparison): TableState | undefined {
-  if (before !== undefined && receipt !== undefined) return { ...before, receipts: receiptsOf([receipt]) };
+  if (before !== undefined && receipt !== undefined) return { ...before, receipts: new Map([[receipt.day, receipt]]) };
   // A killed first load leaves a table without a receipt, and perhaps without a file.
   const [storedReceipt] = before?.receipts.values() ?? [];
   return file !== undefined || storedReceipt?.rows_stored === 0 ? before : undefined;
