@@ -7,8 +7,11 @@ import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
-import { RunFailures } from './run-failures.ts';
+import { gapError, mostSevere, unprovenError } from './run-failures.ts';
 import type { RunPlan } from './which-days.ts';
+
+/** Failures of the service after which a run gives up: it is probably down. */
+const MAX_SERVICE_FAILURES = 3;
 
 /**
  * The results of the days of one plan, and what follows: warnings, failures, the next state of a place or stream.
@@ -28,10 +31,19 @@ export class RunResults {
   readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
   readonly #loadedReceipts: Receipt[] = [];
-  /** Days that are gone, in order, and the number of those of which a warning has told. */
+  /** Days that are gone, in order. */
   readonly #goneDays: Day[] = [];
-  #toldGoneDays = 0;
-  readonly #failures = new RunFailures();
+  /** Number of the gone days of which a warning has told. */
+  #toldCount = 0;
+  /** Of all gaps so far. */
+  #gapError: UserError | undefined;
+  /** Of the days that are over and failed. */
+  readonly #dayErrors: UserError[] = [];
+  readonly #unprovenDays: UnprovenDay[] = [];
+  /** Of all unproven days so far. */
+  #unprovenError: UserError | undefined;
+  /** Of the first day that failed and is not over. */
+  #openDayError: UserError | undefined;
 
   constructor(plan: RunPlan, deps: ExtractDeps) {
     this.#plan = plan;
@@ -48,7 +60,7 @@ export class RunResults {
         return this.#addUnproven(dayResult);
       case 'gone':
         this.#goneDays.push(dayResult.day);
-        if (this.#failsAtGap && this.#isGap(dayResult.day)) this.#failures.setGaps(this.gaps, this.#plan.mode);
+        if (this.#failsAtGap && this.#isGap(dayResult.day)) this.#gapError = gapError(this.gaps, this.#plan.mode);
         return undefined;
       case 'failed':
         return this.#addFailed(dayResult);
@@ -89,7 +101,8 @@ export class RunResults {
   #addUnproven(unprovenDay: UnprovenDay): CheckedDay | undefined {
     const { service, logger } = this.#deps;
     if (!service.hasExportedDay) {
-      this.#failures.addUnproven(unprovenDay);
+      this.#unprovenDays.push(unprovenDay);
+      this.#unprovenError = unprovenError(this.#unprovenDays);
       return undefined;
     }
     const { day, checkedDay, noDownload } = unprovenDay;
@@ -109,8 +122,8 @@ export class RunResults {
 
   #warnOfGoneDays(when: string): void {
     const { logger } = this.#deps;
-    const untoldDays = this.#goneDays.slice(this.#toldGoneDays);
-    this.#toldGoneDays = this.#goneDays.length;
+    const untoldDays = this.#goneDays.slice(this.#toldCount);
+    this.#toldCount = this.#goneDays.length;
     for (const [isGap, days] of groupBy(untoldDays, (day) => this.#isGap(day))) {
       const statement = `The service no longer exports ${formatDays(days)}`;
       if (!isGap) logger.warn('plan.shortened', `${statement}: reading goes on after that.`);
@@ -118,14 +131,22 @@ export class RunResults {
     }
   }
 
-  #addFailed(failedDay: FailedDay): undefined {
-    const { logger, service } = this.#deps;
-    const { day, error, isOver } = failedDay;
-    this.#failures.addFailed(failedDay);
-    if (!isOver) {
-      const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
-      logger.warn('day.open', message, { day });
-    } else if (this.#failures.isServiceDown(service.hasExportedDay)) throw this.failure;
+  #addFailed({ day, error, isOver }: FailedDay): undefined {
+    if (isOver) {
+      this.#dayErrors.push(error);
+      if (this.#isServiceDown) throw this.failure;
+      return;
+    }
+    this.#openDayError ??= error;
+    const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
+    this.#deps.logger.warn('day.open', message, { day });
+  }
+
+  /** A body that can never be read says nothing of other days, once the service has exported one. */
+  get #isServiceDown(): boolean {
+    const { hasExportedDay } = this.#deps.service;
+    const serviceErrors = this.#dayErrors.filter(({ kind }) => kind === 'transient' || !hasExportedDay);
+    return serviceErrors.length >= MAX_SERVICE_FAILURES;
   }
 
   commitInfo(): CommitInfo {
@@ -153,10 +174,10 @@ export class RunResults {
 
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    return this.#failures.certain;
+    return mostSevere([this.#gapError, ...this.#dayErrors]);
   }
 
-  /** Warns of what is left once all days are known. Throws the worst failure. */
+  /** Warns of what is left once all days are known. Throws why the run fails, if it does. */
   finish(): void {
     const { logger, service } = this.#deps;
     const { unseenColumns } = service;
@@ -167,16 +188,17 @@ export class RunResults {
       logger.warn('columns.unseen', message, { columns });
     }
     this.#warnOfGoneDays(' with the next day that is loaded');
-    const error = this.#failures.final(hasLoaded);
+    const error = this.failure ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openDayError);
     if (error !== undefined) throw error;
   }
 
-  /** Logs the days without rows, and those that failed, but for the error that the caller reports. Called once. */
+  /** Logs the days without rows, and the failures but for the one that the caller reports. Called once. */
   logEnd(reported?: unknown): void {
     const { logger } = this.#deps;
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
-    this.#failures.logOthers(reported, logger);
+    for (const error of [this.#gapError, ...this.#dayErrors, this.#unprovenError])
+      if (error !== undefined && error !== reported) logger.error('day.failed', error.message, { ...error.where });
   }
 
   /** Days that the caller named, and that were not over when they were loaded. */

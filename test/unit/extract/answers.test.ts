@@ -540,6 +540,9 @@ describe('days that are no longer exported', () => {
     const error = await failure({ rows: [], days: { history_days: 3, empty: '204' } }, SETTINGS, named);
     expect(error).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-01-15') });
     expect(fixture.target.state).toBeUndefined();
+    expect(fixture.events('day.failed')).toMatchObject([
+      { message: expect.stringMatching(/^2026-01-17 to 2026-01-19: .*answered with 204/) },
+    ]);
   });
 
   it('are no gaps while the service still exports them, even beyond history_days', async () => {
