@@ -1,4 +1,4 @@
-import { type Day, formatDays } from '../../base/days.ts';
+import { type Day, formatDays, laterOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { NOT_FOUND_CODE } from '../../service/export/outcomes.ts';
@@ -20,7 +20,7 @@ export class DownloadQueue {
   readonly #stop: AbortController;
   /** Each until its result is delivered. */
   readonly #startedDownloads = new Map<Day, Promise<DayResult>>();
-  /** The newest day that the service no longer exports: it exports none before it. */
+  /** The newest day that is known to be gone: the service exports no day before it. */
   #newestGoneDay: Day | undefined;
 
   private constructor(plans: readonly RunPlan[], deps: ExtractDeps, spool: RunFolder) {
@@ -64,11 +64,11 @@ export class DownloadQueue {
    */
   async #sendFirst(): Promise<void> {
     const { endProofDay, settings, clock } = this.#deps;
-    if (endProofDay !== undefined) await this.#resultBeforeOthers(endProofDay);
+    if (endProofDay !== undefined) await this.#answeredResultOf(endProofDay);
     await this.#proveExports();
     const oldestDay = oldestExportedDay(clock.now(), settings.historyDays);
     const possiblyGoneDay = this.#days.findLast((day) => day < oldestDay);
-    if (possiblyGoneDay !== undefined) await this.#resultBeforeOthers(possiblyGoneDay);
+    if (possiblyGoneDay !== undefined) await this.#answeredResultOf(possiblyGoneDay);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
@@ -77,7 +77,7 @@ export class DownloadQueue {
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
-      const dayResult = await this.#resultBeforeOthers(day);
+      const dayResult = await this.#answeredResultOf(day);
       if (dayResult.kind !== 'unproven') return;
       codes.add(dayResult.noDownload.code);
     }
@@ -85,12 +85,10 @@ export class DownloadQueue {
       throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);
   }
 
-  /** The result of a day on which others depend. Throws if the service has given no answer at all. */
-  async #resultBeforeOthers(day: Day): Promise<DayResult> {
+  /** The result of a day. Throws its failure if the service has given no answer at all. */
+  async #answeredResultOf(day: Day): Promise<DayResult> {
     const dayResult = await this.#resultOf(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
-    // `#sendFirst` asks for newer days first: the first that is gone is the newest that is.
-    if (dayResult.kind === 'gone') this.#newestGoneDay ??= day;
     return dayResult;
   }
 
@@ -103,13 +101,17 @@ export class DownloadQueue {
   #resultOf(day: Day): Promise<DayResult> {
     const startedDownload = this.#startedDownloads.get(day);
     if (startedDownload !== undefined) return startedDownload;
-    const isGone = this.#newestGoneDay !== undefined && day <= this.#newestGoneDay;
-    const dayResult = isGone
-      ? Promise.resolve({ kind: 'gone', day } as const)
-      : new DayDownloader(day, this.#deps).run();
+    const dayResult = this.#download(day);
     this.#startedDownloads.set(day, dayResult);
     // A failure is thrown when it is the turn of its day.
     dayResult.catch(() => {});
+    return dayResult;
+  }
+
+  async #download(day: Day): Promise<DayResult> {
+    if (this.#newestGoneDay !== undefined && day <= this.#newestGoneDay) return { kind: 'gone', day };
+    const dayResult = await new DayDownloader(day, this.#deps).run();
+    if (dayResult.kind === 'gone') this.#newestGoneDay = laterOf(day, this.#newestGoneDay ?? day);
     return dayResult;
   }
 
