@@ -6,7 +6,7 @@ import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { LogEvent, Logger } from '../base/log.ts';
 import { lastDayBegunAnywhere, lastDayOver, oldestExportedDay, todayIn } from './calendar.ts';
-import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
+import { hasOtherFilters, type ReceiptsByDay } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
 import { daysToReadAgain } from './plausibility.ts';
@@ -134,12 +134,11 @@ function planNamedDays(from: Day, to: Day | undefined, basis: PlanBasis): RunPla
 }
 
 function planRefreshDays(basis: PlanBasis): RunPlan {
-  const { receipts, fingerprints, start, oldestDay, lastDay } = basis;
+  const { receipts, start, oldestDay, lastDay } = basis;
   const notes = startWarnings(basis);
   const isPruned = (day: Day) => receipts.get(day)?.pruned === true;
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay && !isPruned(day)).sort();
-  const isOfOtherFilters = (day: Day) => hasOtherFilters(receipts.get(day), fingerprints.filters);
-  for (const [isOther, staleDays] of groupBy(olderDays, isOfOtherFilters)) {
+  for (const [isOther, staleDays] of groupBy(olderDays, (day) => isOfOtherFilters(day, basis))) {
     const suffix = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
     const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${suffix}.`;
     notes.push(note('warn', 'plan.older_days', message));
@@ -151,17 +150,17 @@ function planRefreshDays(basis: PlanBasis): RunPlan {
 }
 
 function planSyncDays(basis: PlanBasis): RunPlan {
-  const { settings, receipts, appends, state, start, fingerprints, oldestDay, lastDay } = basis;
+  const { settings, receipts, appends, state, start, oldestDay, lastDay } = basis;
   const gaps = new Set(state?.gaps);
-  // Only `--from` reads a gap, or a day whose rows were removed.
-  const mayBeReadAgain = (day: Day) => day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
-  const daysWithOtherFilters = [...receipts.keys()].filter(
-    (day) => day >= oldestDay && hasOtherFilters(receipts.get(day), fingerprints.filters),
-  );
-  const includesToDate = includesToDateOf(basis);
-  const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate }).filter((day) => day >= start);
-  const daysReadAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
+  // Only `--from` reads a gap, or a day whose rows were removed.
+  const mayBeReadAgain = (day: Day) =>
+    day >= oldestDay && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
+  const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate: includesToDateOf(basis) });
+  const daysReadAgain = [...receipts.keys()]
+    .filter((day) => (day >= start && suspectDays.includes(day)) || isOfOtherFilters(day, basis))
+    .filter(mayBeReadAgain)
+    .sort();
   const notes = [
     ...startWarnings(basis),
     ...readAgainNotes(daysReadAgain, basis),
@@ -171,25 +170,28 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   const plan = { ...basis, mode: 'sync', notes } as const;
   if (appends || firstIncomplete === undefined) return { ...plan, days: union(daysReadAgain, incompleteDays) };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
-  const lookedBackDays = daysOf(lookbackStart, addDays(firstIncomplete, -1)).filter(
-    (day) => day >= start && day >= oldestDay && mayBeReadAgain(day),
+  const daysLookedBackAt = daysOf(lookbackStart, addDays(firstIncomplete, -1)).filter(
+    (day) => day >= start && mayBeReadAgain(day),
   );
-  const lookedBackTo = lookedBackDays.find((day) => day === lookbackStart && !daysReadAgain.includes(day));
-  return { ...plan, days: union(lookedBackDays, daysReadAgain, incompleteDays), lookedBackTo };
+  const lookedBackTo = daysLookedBackAt.find((day) => day === lookbackStart && !daysReadAgain.includes(day));
+  return { ...plan, days: union(daysLookedBackAt, daysReadAgain, incompleteDays), lookedBackTo };
 }
+
+const isOfOtherFilters = (day: Day, { receipts, fingerprints }: PlanBasis): boolean =>
+  hasOtherFilters(receipts.get(day), fingerprints.filters);
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
 
 /** Why days are read again that are over. */
-function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): LogEvent[] {
-  const why = (receipt: ReceiptSummary | undefined) => {
-    if (hasOtherFilters(receipt, fingerprints.filters)) return 'they were loaded with other filters or columns';
-    return receipt?.rows === 0
+function readAgainNotes(daysReadAgain: readonly Day[], basis: PlanBasis): LogEvent[] {
+  const reasonOf = (day: Day) => {
+    if (isOfOtherFilters(day, basis)) return 'they were loaded with other filters or columns';
+    return basis.receipts.get(day)?.rows === 0
       ? 'they had no rows, and the provider may be late'
       : 'they had far fewer rows than usual';
   };
-  return [...groupBy(days, (day) => why(receipts.get(day)))].map(([reason, daysOfReason]) =>
-    note('info', 'plan.read_again', `Read again, since ${reason}: ${formatDays(daysOfReason)}.`),
+  return [...groupBy(daysReadAgain, reasonOf)].map(([reason, days]) =>
+    note('info', 'plan.read_again', `Read again, since ${reason}: ${formatDays(days)}.`),
   );
 }
 
