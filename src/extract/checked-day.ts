@@ -42,9 +42,9 @@ export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_o
   readonly pruned?: boolean | undefined;
 }
 
-/** True for a day that was loaded with other filters, dropped or hashed columns than those with this hash. */
-export const hasOtherFilters = (receipt: Pick<ReceiptSummary, 'filters'> | undefined, filters: string): boolean =>
-  receipt?.filters !== undefined && receipt.filters !== filters;
+/** True for a day or a state of other filters, dropped or hashed columns than those with this hash. */
+export const hasOtherFilters = (stored: Pick<ReceiptSummary, 'filters'> | undefined, filters: string): boolean =>
+  stored?.filters !== undefined && stored.filters !== filters;
 
 /** Receipts by day: those of a place, and of the days that a run has loaded. */
 export type ReceiptsByDay = ReadonlyMap<Day, ReceiptSummary>;

@@ -1,10 +1,10 @@
 import valid from '../../schemas/state.validator';
 import { addDays, type Day, laterOf } from '../base/days.ts';
-import { UserError } from '../base/errors.ts';
+import { configError, type UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import { lastDayBegunAnywhere } from './calendar.ts';
-import type { ReceiptSummary, ReceiptsByDay } from './checked-day.ts';
+import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
 import { daysToReadAgain } from './plausibility.ts';
 
@@ -108,24 +108,14 @@ export const isComplete = (day: Day, receipts: ReceiptsByDay, gaps: ReadonlySet<
   receipts.get(day)?.is_over === true || gaps.has(day);
 
 /** A stored state that this run must not use: exit 2. `advice` is for the command line. */
-class StateError extends UserError {
-  override readonly name = 'StateError';
-
-  constructor(statement: string, advice: string) {
-    const platformMessage = `${statement}. Clear the stream's data, or its state, in the platform to start anew.`;
-    super('config', `${statement}: ${advice}.`, { platformMessage });
-  }
-}
-
-/** The stored state belongs to other filters or columns: the Airbyte source starts again. */
-export class OtherFiltersError extends StateError {}
-
-/** The stored cursor lies in the future, as a wrong clock leaves it: the Airbyte source reads nothing. */
-export class FutureCursorError extends StateError {}
+const stateError = (statement: string, advice: string): UserError =>
+  configError(`${statement}: ${advice}.`, {
+    platformMessage: `${statement}. Clear the stream's data, or its state, in the platform to start anew.`,
+  });
 
 /**
  * Parses a stored state; every key is kept. `undefined`, `null` and an object without keys are no state. Throws a
- * StateError for anything else that is not a state.
+ * failure for anything else that is not a state.
  */
 export function parseState(value: unknown): ExportState | undefined {
   if (value === undefined || value === null) return undefined;
@@ -133,7 +123,7 @@ export function parseState(value: unknown): ExportState | undefined {
   if (Object.keys(value).length === 0) return undefined;
   const { version } = value;
   if (typeof version === 'number' && version > 1) {
-    throw new StateError(
+    throw stateError(
       `The stored state has version ${version} and was written by a newer program, this one knows version 1`,
       'use that one',
     );
@@ -143,39 +133,40 @@ export function parseState(value: unknown): ExportState | undefined {
 }
 
 const malformedError = (why: string) =>
-  new StateError(
+  stateError(
     `The stored state cannot be used (${why})`,
     'wanted {"version":1,"from_date":"YYYY-MM-DD"}; restore it from a copy, or start anew with another place',
   );
 
-/** Throws a StateError if the state is of another service than this run. */
+/** Throws a configuration failure if the state is of another service than this run. */
 export function refuseOtherService(state: ExportState | undefined, { service }: SettingsFingerprints): void {
   if (state?.service === undefined || state.service === service) return;
-  throw new StateError('The stored data belong to another service', 'use another place for this one');
+  throw stateError('The stored data belong to another service', 'use another place for this one');
 }
 
+/** True for a cursor that a wrong clock has left. */
+export const hasFutureCursor = (state: ExportState | undefined, now: number): boolean =>
+  state !== undefined && state.from_date > lastDayBegunAnywhere(now);
+
 /**
- * Throws a StateError if the state must not be used. Its service and filters must be those of this run, and its cursor
- * not in the future. A full refresh may have other filters.
+ * Throws a configuration failure if the state must not be used. Its service and filters must be those of this run, and
+ * its cursor not in the future. A full refresh may have other filters.
  */
 export function checkState(
   state: ExportState | undefined,
   fingerprints: SettingsFingerprints,
-  run: { readonly now: number; readonly fullRefresh: boolean },
+  { now, fullRefresh }: { readonly now: number; readonly fullRefresh: boolean },
 ): void {
-  if (state === undefined) return;
   refuseOtherService(state, fingerprints);
-  const isChanged = state.filters !== undefined && state.filters !== fingerprints.filters;
-  if (isChanged && !run.fullRefresh) {
-    throw new OtherFiltersError(
+  if (hasOtherFilters(state, fingerprints.filters) && !fullRefresh) {
+    throw stateError(
       'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
       'put them back, use another place, or read everything again with --full-refresh',
     );
   }
-  const today = lastDayBegunAnywhere(run.now);
-  if (state.from_date > today) {
-    throw new FutureCursorError(
-      `The stored cursor ${state.from_date} lies in the future (today is ${today} at most)`,
+  if (hasFutureCursor(state, now)) {
+    throw stateError(
+      `The stored cursor ${state?.from_date} lies in the future (today is ${lastDayBegunAnywhere(now)} at most)`,
       'check the clock of this machine, or load another place',
     );
   }

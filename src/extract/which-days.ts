@@ -70,8 +70,8 @@ export function logNotes({ notes }: RunPlan, logger: Logger): void {
 }
 
 /**
- * Decides which days are read. Pure. Throws a StateError when the stored state must not be used, and a configuration
- * failure for impossible days.
+ * Decides which days are read. Pure. Throws a configuration failure for a state that must not be used, and for impossible
+ * days.
  *
  *   mode           reads
  *   named          every day from `--from` on, up to `--to` or the last that can be read

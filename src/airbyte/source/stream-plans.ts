@@ -1,10 +1,11 @@
-import { type Day, daysOf, earlierOf } from '../../base/days.ts';
+import { daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { lastDayOver } from '../../extract/calendar.ts';
-import type { ReceiptSummary, ReceiptsByDay } from '../../extract/checked-day.ts';
-import { FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
+import { hasOtherFilters, type ReceiptsByDay } from '../../extract/checked-day.ts';
+import { fingerprintsOf } from '../../extract/export-settings.ts';
+import { type ExportState, hasFutureCursor, parseState, refuseOtherService } from '../../extract/export-state.ts';
 import { type PlanInput, planRun, type RunPlan } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
@@ -81,29 +82,31 @@ function destinationTraits({ syncMode, destinationSyncMode, generationId = 0, mi
 }
 
 function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, input: PlanInput): RunPlan {
-  const { sync_id: refreshId, ...state } = savedState ?? {};
-  try {
-    const plan = planRun({ ...input, state, receipts: receiptsIn(state) });
-    // What a refresh sent may be gone unless it was finished. A destination that appends keeps it all the same.
-    const maySkipDays = refreshId !== undefined && !plan.appends && isUnfinished(plan);
-    return maySkipDays ? planFromStart(name, 'is of a full refresh that was not finished', input) : plan;
-  } catch (error) {
-    if (error instanceof FutureCursorError) return planWithoutDays(name, state, input);
-    if (!(error instanceof OtherFiltersError)) throw error;
+  const { sync_id: refreshId, ...stateKeys } = savedState ?? {};
+  const state = parseState(stateKeys);
+  const fingerprints = fingerprintsOf(input.settings);
+  refuseOtherService(state, fingerprints);
+  if (hasOtherFilters(state, fingerprints.filters)) {
+    if (input.appends === true)
+      throw configError(
+        `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
+          "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
+      );
     const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
-    if (input.appends !== true) return planFromStart(name, why, input);
-    const message =
-      `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
-      "all rows would come twice. Put the filters back, or clear the stream's data in the platform.";
-    throw configError(message, { cause: error });
+    return planFromStart(name, why, input);
   }
+  if (hasFutureCursor(state, input.now)) return planWithoutDays(name, state, input);
+  const plan = planRun({ ...input, state, receipts: receiptsIn(state) });
+  // What a refresh sent may be gone unless it was finished. A destination that appends keeps it all the same.
+  const maySkipDays = refreshId !== undefined && !plan.appends && isUnfinished(plan);
+  return maySkipDays ? planFromStart(name, 'is of a full refresh that was not finished', input) : plan;
 }
 
 /** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
-function planWithoutDays(name: StreamName, state: JsonObject, input: PlanInput): RunPlan {
+function planWithoutDays(name: StreamName, state: ExportState | undefined, input: PlanInput): RunPlan {
   const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
   const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-  return { ...plan, state: parseState(state), days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
+  return { ...plan, state, days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
 /** True if the state lacks a day that was wanted, and over at its last request. */
@@ -146,6 +149,5 @@ function usableState(state: JsonObject = {}): JsonObject | undefined {
   return entries.length === 0 || isInitial ? undefined : Object.fromEntries(entries);
 }
 
-/** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */
-const receiptsIn = (state: JsonObject | undefined): ReceiptsByDay =>
-  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, ReceiptSummary>>));
+/** What a state keeps of the days that were read. */
+const receiptsIn = (state: ExportState | undefined): ReceiptsByDay => new Map(Object.entries(state?.days ?? {}));
