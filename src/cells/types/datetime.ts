@@ -96,7 +96,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
 
 /**
  * Instants of the years 1 to 9999. A cell has a UTC offset, or is a wall-clock time of the zone. The canonical text is
- * by its clock. Where the clock shows that time once more, later, it is in UTC.
+ * by its clock. It is in UTC where the clock shows that time once more, later, or another year than 1 to 9999.
  */
 export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,
@@ -119,7 +119,12 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   textSql(expr) {
     const wall = toWallTimeSql(expr, zone);
     const utcText = wallTextSql(`timezone('UTC', ${expr})`, 'Z');
-    return `CASE WHEN ${toInstantSql(wall, zone)} = ${expr} THEN ${wallTextSql(wall)} ELSE ${utcText} END`;
+    // The clock may skip midnight: a date is the first instant of its day.
+    const isDate = `${toInstantSql(`date_trunc('day', ${wall})`, zone)} = ${expr}`;
+    return (
+      `CASE WHEN ${toInstantSql(wall, zone)} <> ${expr} OR NOT (${isInYearRangeSql(wall)}) THEN ${utcText} ` +
+      `WHEN ${isDate} THEN strftime(${wall}, '%Y-%m-%d') ELSE ${wallTextSql(wall)} END`
+    );
   },
   writeJson(bytes, start, end, out, at) {
     const form = cellTime.read(bytes, start, end);

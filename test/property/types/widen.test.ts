@@ -47,12 +47,25 @@ describe('widening a stored column', () => {
     expect(await duck.column(`epoch_us(${widened})`)).toEqual([String(Date.UTC(2024, 6, 1, 4) * 1000)]);
   });
 
+  const textsOf = async (name: string, cells: readonly string[]) => {
+    const zone = new Zone(name);
+    await duck.load(cells);
+    return duck.column(widenSql(codecOf('datetime', zone).valueSql('c'), 'datetime', 'string', zone));
+  };
+
+  it.each([
+    ['Asia/Seoul', '9999-12-31T23:59:59.999999Z', '9999-12-31 23:59:59.999999Z'],
+    ['America/New_York', '0001-01-01T00:00:00Z', '0001-01-01 00:00:00.000Z'],
+  ])('writes an instant in UTC if its year in %s has no four digits: %s', async (name, cell, text) => {
+    expect(await textsOf(name, [cell])).toEqual([text]);
+  });
+
+  it('writes a date as a date, also where the clock skips its midnight', async () => {
+    const cells = ['2026-04-24', '2026-04-24 02:00:00', '2026-04-25'];
+    expect(await textsOf('Africa/Cairo', cells)).toEqual(['2026-04-24', '2026-04-24 02:00:00.000', '2026-04-25']);
+  });
+
   it('writes the earlier instant of a local time that occurs twice in UTC', async () => {
-    const textsOf = async (name: string, cells: readonly string[]) => {
-      const zone = new Zone(name);
-      await duck.load(cells);
-      return duck.column(widenSql(codecOf('datetime', zone).valueSql('c'), 'datetime', 'string', zone));
-    };
     const twice = ['2026-11-01T05:30:00Z', '2026-11-01T06:30:00Z', '2026-11-01 01:30:00'];
     const [earlier, later] = ['2026-11-01 05:30:00.000Z', '2026-11-01 01:30:00.000'];
     expect(await textsOf('America/New_York', twice)).toEqual([earlier, later, later]);
