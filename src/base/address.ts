@@ -38,7 +38,7 @@ export const cleanBaseUrl = (text: string): string => {
 export const schemeOf = (text: string): string | undefined =>
   /^([A-Za-z][A-Za-z0-9+.-]*):\/\//.exec(text)?.[1]?.toLowerCase();
 
-/** An address without its user name and password, which may hold `/`. */
+/** An address without its user name and password. These may hold `/`: everything before the last @ is taken for them. */
 export const withoutCredentials = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
 
 /**

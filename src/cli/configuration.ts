@@ -8,7 +8,7 @@ import { readVariables, refuseUnknownVariables, type Variables } from '../config
 import type { ConfigWith, RequiredKey } from '../config/fields.ts';
 import { configKeysOf, unknownKeysOf } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
-import { parsePart, requireObject } from '../config/parse.ts';
+import { isLeftOut, parsePart, requireObject } from '../config/parse.ts';
 import { isInvalid, type Problem, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
@@ -117,7 +117,7 @@ function joinValues(file: ConfigFile, { values: variableValues, variableByKey }:
       isObject(entry) ? { ...entry, place: resolvePath(entry.place, 'places') } : entry,
     );
   }
-  return { ...values, places: values.places ?? defaultPlaces(values) };
+  return { ...values, places: isLeftOut(values.places) ? defaultPlaces(values) : values.places };
 }
 
 /** A path in a file is relative to its folder; `-` is stdout. Throws a configuration failure for the `~` of a shell. */

@@ -37,15 +37,20 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     for (const line of lines) system.terminal.print(line);
     return EXIT.done;
   };
-  const [firstWord, ...otherWords] = argv;
-  if (firstWord === 'help' && otherWords[0] === 'config') return print(configHelp(columns));
-  const words = firstWord === 'help' ? [...otherWords, '--help'] : firstWord === 'version' ? ['--version'] : argv;
-  const { command, problem, values } = await parseCommandLine(words);
+  if (argv[0] === 'help' && argv[1] === 'config') return print(configHelp(columns));
+  const { command, problem, values } = await parseCommandLine(withOptions(argv));
   if (values.version === true) return print([VERSION]);
   if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));
   if (problem !== undefined) return await runCommand(() => Promise.reject(problem), command?.name, values, system);
   if (command === undefined) return print(await programHelp(columns));
   return await runCommand((context) => command.run(values, context), command.name, values, system);
+}
+
+/** The line with an option for the word `help` or `version` at its start: `sync --help` for `help sync`. */
+function withOptions(argv: readonly string[]): readonly string[] {
+  const [firstWord, ...otherWords] = argv;
+  if (firstWord === 'help') return [...withOptions(otherWords), '--help'];
+  return firstWord === 'version' ? ['--version'] : argv;
 }
 
 /** Runs a command, with the log that the options choose. Prints its result, or logs its failure. */

@@ -68,7 +68,7 @@ describe('the configuration of the command line', () => {
     const place = join(folder, 'some/e.duckdb');
     expect(config({ place: 'e.duckdb' })).toEqual({ place, places: [{ target: 'duckdb', place }] });
     expect(config({ place: 'e.duckdb' }, { DFINERY_PLACE: 'e.duckdb' }).place).toBe('e.duckdb');
-    for (const erasure of [null, { places: null }])
+    for (const erasure of [null, { places: null }, { places: '' }])
       expect(config({ place: 'e.duckdb', erasure })).toEqual(config({ place: 'e.duckdb' }));
     expect(config({ place: 'e.duckdb', erasure: { places: [] } }).places).toEqual([]);
     expect(config({ target: 'arrow', place: '-' })).toEqual({ place: '-', places: [] });

@@ -1,5 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { VERSION } from '../../../src/base/version.ts';
 import { COMMANDS } from '../../../src/cli/commands/commands.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
@@ -85,6 +86,10 @@ describe('the command line', () => {
     const { code, stdout } = await run(line);
     expect(code).toBe(0);
     for (const name of Object.keys(COMMANDS)) expect(stdout).toContain(`dfinery-elt ${name}`);
+  });
+
+  it.each(['version', '--version', 'help version'])('shows the version: %j', async (line) => {
+    expect(await run(line)).toMatchObject({ code: 0, stdout: `${VERSION}\n` });
   });
 
   it.each(Object.keys(COMMANDS))('%s --help shows its options, two examples and the page to read', async (name) => {
