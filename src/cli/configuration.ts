@@ -133,17 +133,19 @@ const defaultPlaces = ({ target, place }: JsonObject) =>
 
 export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-/** What a plan needs, and what an export needs. */
-export const PLAN_KEYS = ['service_id', 'hash_key', 'suppression_key'] as const;
-export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
-export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
-export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
+/** The keys that a plan needs, and those that an export needs. */
+export const requirePlanKeys = (config: CommandConfig) =>
+  requireKeys(config, 'service_id', 'hash_key', 'suppression_key');
+export const requireExportKeys = (config: CommandConfig) =>
+  requireKeys(config, 'base_url', 'export_token', 'service_id', 'hash_key', 'suppression_key');
+export type PlanConfig = ReturnType<typeof requirePlanKeys>;
+export type ExportConfig = ReturnType<typeof requireExportKeys>;
 
 /**
  * The same configuration, in which none of these keys is missing. A secret of hashes is missing only if another key
  * needs it: `hash_key` beside `columns_hash`, `suppression_key` beside `suppression_file`.
  */
-export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
+export function requireKeys<K extends RequiredKey | 'hash_key' | 'suppression_key'>(
   config: CommandConfig,
   ...keys: readonly K[]
 ) {

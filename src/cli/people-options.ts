@@ -8,7 +8,7 @@ import { namedPlace, type SearchSettings } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type Option, type OptionValues, textOption, underHeading } from './command.ts';
-import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts';
+import { type CommandConfig, requireExportKeys, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkedTarget, placeOf } from './places.ts';
 
@@ -53,7 +53,7 @@ export async function withPeopleSearch<T>(
   const places = placesToSearch(values.in, config, context);
   const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
   const profileService = asksProfiles
-    ? openExportClient(requireKeys(config, ...EXPORT_KEYS), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
+    ? openExportClient(requireExportKeys(config), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
     : undefined;
   try {
     return await work({

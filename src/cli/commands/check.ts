@@ -2,7 +2,7 @@ import { EXIT } from '../../base/errors.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { checkService } from '../../service/check.ts';
 import { defineCommand } from '../command.ts';
-import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
+import { readConfiguration, requireExportKeys } from '../configuration.ts';
 
 const EXIT_OF_VERDICT = { usable: EXIT.done, config: EXIT.usage, later: EXIT.later };
 
@@ -10,7 +10,7 @@ export const command = defineCommand({
   examples: ['check', 'check --config staging.json'],
   docsPage: 'configuration.md',
   async run({ config: path }, context) {
-    const config = requireKeys(readConfiguration(path, context), ...EXPORT_KEYS);
+    const config = requireExportKeys(readConfiguration(path, context));
     // What a sync could not use fails here, too.
     SuppressionList.of(config)?.readFilter(config);
     const { kind, code, message: text, quotaReport } = await checkService(config, context);

@@ -2,7 +2,7 @@ import { discoverColumns } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { defineCommand, durationOption } from '../command.ts';
-import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
+import { readConfiguration, requireExportKeys } from '../configuration.ts';
 
 export const command = defineCommand({
   options: {
@@ -11,7 +11,7 @@ export const command = defineCommand({
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
   docsPage: 'days-and-types.md',
   async run(values, context) {
-    const config = requireKeys(readConfiguration(values.config, context), ...EXPORT_KEYS);
+    const config = requireExportKeys(readConfiguration(values.config, context));
     const service = openExportClient(config, context, { maxWaitMs: values.maxWait });
     try {
       const result = { v: 1, columns: await discoverColumns(config, extractDeps(config, service, context)) };

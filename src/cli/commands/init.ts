@@ -14,7 +14,7 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { CONFIG_FILE, EXPORT_KEYS, pathInFolder, readConfiguration, requireKeys } from '../configuration.ts';
+import { CONFIG_FILE, pathInFolder, readConfiguration, requireExportKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { checkedTarget, placeUsage } from '../places.ts';
 import { shellWord } from '../terminal/format.ts';
@@ -66,7 +66,7 @@ async function askService(prompts: Prompts, context: Context) {
 /** The verdict of `check` on the answers, or why they cannot be sent. */
 async function tryAnswers(answers: object, context: Context): Promise<Pick<CheckVerdict, 'kind' | 'message'>> {
   try {
-    return await checkService(requireKeys(readConfiguration(answers, context), ...EXPORT_KEYS), context);
+    return await checkService(requireExportKeys(readConfiguration(answers, context)), context);
   } catch (error) {
     if (error instanceof UserError && error.kind === 'config') return { kind: 'config', message: error.message };
     throw error;

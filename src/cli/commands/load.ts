@@ -6,7 +6,7 @@ import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { dayOption, defineCommand, required, textOption } from '../command.ts';
-import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
+import { type PlanConfig, requirePlanKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { loadOptions, readPlaceAndConfig, storedState } from '../places.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
@@ -27,7 +27,7 @@ export const command = defineCommand({
   async run({ file, day, ...values }, context) {
     const { config, place } = readPlaceAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
-    const planConfig = requireKeys(config, ...PLAN_KEYS);
+    const planConfig = requirePlanKeys(config);
     const state = await storedState(place);
     if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);

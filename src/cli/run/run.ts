@@ -9,7 +9,7 @@ import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
-import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
+import { type CommandConfig, type ExportConfig, requireExportKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
 import { loadOptions } from '../places.ts';
@@ -39,7 +39,7 @@ export interface RunOutcome {
 export async function runSync(input: SyncInput, context: Context): Promise<RunOutcome> {
   const { place, schemaFile } = input;
   try {
-    const config = requireKeys(input.config, ...EXPORT_KEYS);
+    const config = requireExportKeys(input.config);
     const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
     return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
   } catch (error) {

@@ -6,7 +6,7 @@ import { cursorOf, includesToDateOf, logNotes, planRun, type RunPlan, toDateOf }
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import { checkColumnTypes } from '../../targets/failures.ts';
 import { isStateful } from '../../targets/targets.ts';
-import { PLAN_KEYS, requireKeys } from '../configuration.ts';
+import { requirePlanKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { loadOptions, storedState } from '../places.ts';
 import type { PlanResult } from '../results.ts';
@@ -19,7 +19,7 @@ export async function planSync(
   context: Context,
 ) {
   const { place, daySelection, schemaFile } = input;
-  const config = requireKeys(input.config, ...PLAN_KEYS);
+  const config = requirePlanKeys(input.config);
   const state = isStateful(place) ? await storedState(place) : undefined;
   checkColumnTypes(state, loadOptions(place, config, context, readPinnedTypes(schemaFile)));
   const now = context.clock.now();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
-import { EXPORT_KEYS, readConfiguration, requireKeys } from '../../../src/cli/configuration.ts';
+import { readConfiguration, requireExportKeys } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
 import { refusalOf } from '../../support/failure.ts';
@@ -33,8 +33,7 @@ function write(value: unknown, name = 'some/dfinery.json'): string {
   return join(folder, name);
 }
 
-const refusal = (value: unknown) =>
-  refusalOf(() => requireKeys(readConfiguration(write(value), contextFor()), ...EXPORT_KEYS));
+const refusal = (value: unknown) => refusalOf(() => requireExportKeys(readConfiguration(write(value), contextFor())));
 
 describe('the configuration of the command line', () => {
   it('comes from the file, over which the environment wins', () => {
