@@ -1,17 +1,12 @@
-import { type Clock, HOUR_MS } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
-import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
-import { formatDuration } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { clockDifference } from '../service/clock-difference.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
 import { includesToDateOf, type RunPlan } from './which-days.ts';
-
-/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
-const CLOCK_WARNING_MS = HOUR_MS;
-const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
 /** The service, and what its answers have shown so far. Others read its fields; its methods alone change them. */
 export class ObservedService implements ExportService {
@@ -58,16 +53,11 @@ export class ObservedService implements ExportService {
     }
   }
 
-  /** Warns of the first difference of more than an hour. Above twelve hours the wrong days would be read: it throws. */
+  /** Warns of the first difference of more than an hour. Throws above twelve. */
   #compareClocks(serverTime: number | undefined): void {
-    if (serverTime === undefined) return;
-    const now = this.#clock.now();
-    const apart = Math.abs(now - serverTime);
-    if (apart <= CLOCK_WARNING_MS) return;
-    const [machineTime, serviceTime] = [now, serverTime].map((time) => new Date(time).toISOString());
-    const message = `The clock of this machine (${machineTime}) and that of the service (${serviceTime}) are ${formatDuration(apart)} apart`;
-    if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
-    if (!this.#hasWarnedOfClock) this.#logger.warn('clock.apart', `${message}.`);
+    const difference = clockDifference(this.#clock.now(), serverTime);
+    if (difference === undefined || this.#hasWarnedOfClock) return;
+    this.#logger.warn('clock.apart', `${difference}.`);
     this.#hasWarnedOfClock = true;
   }
 

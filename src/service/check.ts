@@ -8,6 +8,7 @@ import { missingColumns } from '../cells/header.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { NO_QUOTA_REPORT, type QuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
+import { clockDifference } from './clock-difference.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, InterruptedExport, type NoData } from './export/export-service.ts';
@@ -45,7 +46,8 @@ export async function checkService(
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
-      return answer.kind === 'data' ? noDataOfBody(answer.stream, host) : answer;
+      clockDifference(clock.now(), answer.serverTime);
+      return answer.kind === 'data' ? wrongHeader(answer.stream, host) : answer;
     });
   logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');
   try {
@@ -66,8 +68,7 @@ export async function checkService(
     return { ...verdictOn(noData, host, serviceId), quotaReport };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return { ...verdictOn(error.noData, host, serviceId), quotaReport };
-    return { ...verdictOnError(error, host), quotaReport };
+    return { ...verdictOnError(error, host, serviceId), quotaReport };
   } finally {
     await client.close();
   }
@@ -75,8 +76,9 @@ export async function checkService(
 
 type Verdict = Omit<CheckVerdict, 'quotaReport'>;
 
-/** What it says that no answer came, or not in time. Throws a defect of this program. */
-function verdictOnError(error: unknown, host: string): Verdict {
+/** What it says that no answer came, or not in time, or that no run could use it. Throws a defect of this program. */
+function verdictOnError(error: unknown, host: string, serviceId: string): Verdict {
+  if (error instanceof InterruptedExport) return verdictOn(error.noData, host, serviceId);
   if (error instanceof UserError) {
     const { kind, message } = error;
     return { kind: kind === 'config' ? 'config' : 'later', code: kind, message };
@@ -88,7 +90,7 @@ function verdictOnError(error: unknown, host: string): Verdict {
 }
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */
-async function noDataOfBody(stream: AsyncIterable<Uint8Array>, host: string): Promise<NoData | undefined> {
+async function wrongHeader(stream: AsyncIterable<Uint8Array>, host: string): Promise<NoData | undefined> {
   const notAnExport = (code: string, why: string): NoData => ({
     kind: 'config',
     code,
@@ -107,26 +109,25 @@ async function noDataOfBody(stream: AsyncIterable<Uint8Array>, host: string): Pr
 /** What an answer says: an export of events if `noData` is undefined. */
 function verdictOn(noData: NoData | undefined, host: string, serviceId: string): Verdict {
   const code = noData?.code ?? 'ok';
-  const verdict = (kind: Verdict['kind'], message: string) => ({ kind, code, message });
-  if (noData === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
+  const conclude = (kind: Verdict['kind'], message: string): Verdict => ({ kind, code, message });
+  if (noData === undefined) return conclude('usable', `${host} accepts token and service, and exports events.`);
   const { kind, clause } = noData;
-  if (code === NOT_FOUND_CODE || code === HTML_PAGE_CODE) return verdict('config', `${clause}: is base_url right?`);
+  if (code === NOT_FOUND_CODE || code === HTML_PAGE_CODE) return conclude('config', `${clause}: is base_url right?`);
+  const id = JSON.stringify(serviceId);
   switch (kind) {
     case 'empty':
-      return verdict('usable', `${clause}, and accepts token and service: there seem to be no events yet.`);
+      return conclude('usable', `${clause}, and accepts token and service: there seem to be no events yet.`);
     case 'config':
     case 'unsupported':
-      return verdict('config', sentenceOf(clause));
-    case 'invalid': {
-      const id = JSON.stringify(serviceId);
-      return verdict('config', `${host} does not know service_id ${id}, or its token is another service's (${code}).`);
-    }
+      return conclude('config', sentenceOf(clause));
+    case 'invalid':
+      return conclude('config', `${host} does not know service_id ${id}, or its token is another service's (${code}).`);
     case 'retry':
     case 'retry_or_split':
-      return verdict('later', `${sentenceOf(clause)} Try again later.`);
+      return conclude('later', `${sentenceOf(clause)} Try again later.`);
     case 'gone':
-      return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
+      return conclude('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
     case 'wait':
-      return verdict('usable', 'The service answers, but its limit of exports is reached. A run waits by itself.');
+      return conclude('usable', 'The service answers, but its limit of exports is reached. A run waits by itself.');
   }
 }

@@ -1,6 +1,6 @@
 // This folder: the operations of the service, each one request and its answer: exports in `export`, and deletions.
 // `check.ts` tries one export. This file makes their requests. `outcome-table.ts` is the form of the tables that say
-// what their answers mean.
+// what their answers mean. `clock-difference.ts` compares the clocks of service and machine.
 
 import type { OutgoingRequest } from '../http/transport.ts';
 

@@ -90,7 +90,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      throw new InterruptedExport(this.#noDataOf(error, 'base_url'), error);
+      throw this.#interruption(error, 'base_url');
     }
   }
 
@@ -98,18 +98,19 @@ export class ExportClient implements ExportService {
   async #classify(httpAnswer: HttpAnswer, waitLimit: WaitLimit) {
     const { status, headers } = httpAnswer;
     const bytes = httpAnswer.bytes(waitLimit);
-    let startBytes: Buffer;
     try {
       const { mayBeCsv, stream } = status === 200 ? await peekBody(bytes) : { mayBeCsv: false, stream: bytes };
-      if (mayBeCsv) {
-        checkCharset(headers);
-        return { kind: 'data', stream: this.#csvStream(stream, waitLimit.callerSignal) } as const;
-      }
       // What came before a failure may name its reason.
-      startBytes = await firstBytes(stream, { keepsPart: true });
+      if (!mayBeCsv) return this.#noDataIn(httpAnswer, await firstBytes(stream, { keepsPart: true }));
+      checkCharset(headers);
+      return { kind: 'data', stream: this.#csvStream(stream, waitLimit.callerSignal) } as const;
     } catch (error) {
-      return this.#noDataOf(error);
+      return this.#interruption(error).noData;
     }
+  }
+
+  /** What an answer that is not data means. */
+  #noDataIn({ status, headers }: HttpAnswer, startBytes: Buffer): NoData {
     const { exportToken, baseUrl } = this.#options;
     const traits: ExportTraits = {
       status,
@@ -128,25 +129,23 @@ export class ExportClient implements ExportService {
       yield* stream;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedExport(this.#noDataOf(error), error);
+      throw this.#interruption(error);
     }
   }
 
   /** What it means that no answer came, or no whole body. `addressKey`: as of `networkProblem`. Throws a defect. */
-  #noDataOf(error: unknown, addressKey?: string): NoData {
+  #interruption(error: unknown, addressKey?: string): InterruptedExport {
     const { host } = this.#transport;
-    if (error instanceof TimeLimitReached) {
-      const clause = `${host} sent nothing for ${formatDuration(error.afterMs)}`;
-      return { kind: 'retry_or_split', code: 'stall', clause };
-    }
-    if (error instanceof BodyMismatch) {
-      const clause = `${host} ${error.predicate}`;
-      return { kind: error.isBroken ? 'retry' : 'unsupported', code: error.fault, clause };
-    }
+    const interruption = (kind: NoData['kind'], code: string, clause: string) =>
+      new InterruptedExport({ kind, code, clause }, error);
+    if (error instanceof TimeLimitReached)
+      return interruption('retry_or_split', 'stall', `${host} sent nothing for ${formatDuration(error.afterMs)}`);
+    if (error instanceof BodyMismatch)
+      return interruption(error.isBroken ? 'retry' : 'unsupported', error.fault, `${host} ${error.predicate}`);
     // Every error of a connection has a code.
     if (codeOf(error) === undefined) throw error;
     const { needsUser, code, clause } = networkProblem(error, host, addressKey);
-    return { kind: needsUser ? 'config' : 'retry', code, clause };
+    return interruption(needsUser ? 'config' : 'retry', code, clause);
   }
 }
 

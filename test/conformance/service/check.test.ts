@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { type Clock, HOUR_MS, systemClock } from '../../../src/base/clock.ts';
 import type { Env } from '../../../src/base/env.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { type CheckVerdict, checkService } from '../../../src/service/check.ts';
@@ -59,6 +59,11 @@ describe('the verdict on one minimal export', () => {
       'usable',
     ],
     ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'usable'],
+    [
+      'a clock of 13 hours ago',
+      () => whole(200, HEADER, { Date: new Date(NOW - 13 * HOUR_MS).toUTCString() }),
+      'config',
+    ],
     ['another table', () => whole(200, 'id,name\n1,2\n'), 'config'],
     ['a page', () => whole(200, '<!doctype html>'), 'config'],
     ['404', () => whole(404, 'no'), 'config'],

@@ -1,0 +1,20 @@
+import { HOUR_MS } from '../base/clock.ts';
+import { configError } from '../base/errors.ts';
+import { formatDuration } from '../base/quantities.ts';
+
+/** The difference (ms) from which it is told, and the one above which the wrong days would be read. */
+const TOLD_FROM_MS = HOUR_MS;
+const LIMIT_MS = 12 * HOUR_MS;
+
+/**
+ * A clause with the clocks of this machine and of the service, if they differ by more than an hour; else undefined.
+ * Throws a configuration failure above twelve hours. `serverTime`: undefined for an answer without a `Date`.
+ */
+export function clockDifference(now: number, serverTime: number | undefined): string | undefined {
+  const apart = Math.abs(now - (serverTime ?? now));
+  if (apart <= TOLD_FROM_MS) return undefined;
+  const [machineTime, serviceTime] = [now, serverTime ?? now].map((time) => new Date(time).toISOString());
+  const clause = `The clock of this machine (${machineTime}) and that of the service (${serviceTime}) are ${formatDuration(apart)} apart`;
+  if (apart > LIMIT_MS) throw configError(`${clause}: set this clock right, nothing was stored with it.`);
+  return clause;
+}
