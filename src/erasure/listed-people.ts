@@ -133,7 +133,6 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
     runtime.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
     peopleInPlaces.push(await (await place.target.people(place)).find(query));
   }
-  const hasColumn = ({ state }: PeopleInPlace) => columnsNamed(state.events, byColumn).length > 0;
   // The table has the column also if `columns_drop` keeps its values out.
   const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
@@ -143,12 +142,12 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
     similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
-      ...(peopleInPlaces.some(hasColumn) ? [`the column ${byColumn}`] : []),
+      ...(peopleInPlaces.some(({ hasColumn }) => hasColumn) ? [`the column ${byColumn}`] : []),
     ],
     warnings: [
       ...peopleInPlaces.flatMap(({ warnings }) => warnings),
-      ...peopleInPlaces.flatMap((people, i) =>
-        byColumn === undefined || hasColumn(people)
+      ...peopleInPlaces.flatMap(({ state }, i) =>
+        byColumn === undefined || columnsNamed(state.events, byColumn).length > 0
           ? []
           : `${places[i].name} has no column ${byColumn}: people are found there in the other ways and in _rescued alone.`,
       ),

@@ -4,18 +4,25 @@ import { nfc } from '../../base/text.ts';
 import { NOTHING_HASHED } from '../../extract/export-settings.ts';
 import { looksHashed, type SearchedTable } from './people.ts';
 
+/** The check value of the key of a hash; undefined for a plain text. */
+type KeyCheck = string | undefined;
+
 /**
- * The keys under which the rows of a column are hashed; no row tells which one is its own. An id finds rows of its own
- * form: plain ones, or those under the same key. Under the key of the query plain ids find hashes, and hashes plain rows.
+ * The keys under which the rows of a column are hashed; no row tells which one is its own. Not every id finds all rows:
+ *
+ * | the id is                              | it finds rows that are                 |
+ * | -------------------------------------- | -------------------------------------- |
+ * | plain, or hashed under the query's key | plain, or hashed under the query's key |
+ * | hashed under another key               | hashed under this other key            |
  */
 export class ColumnKeys {
   /** The key of the query if rows have hashes under it, else undefined. */
   readonly matchingKey: HashKey | undefined;
   /** The key of the query if rows have plain values, whose hashes others may have; else undefined. */
   readonly keyForPlainRows: HashKey | undefined;
-  readonly #queryKeyCheck: string | undefined;
+  readonly #queryKeyCheck: KeyCheck;
   /** Check values of the keys of its rows, oldest first; undefined for plain rows. */
-  readonly #keyChecks: readonly (string | undefined)[];
+  readonly #keyChecks: readonly KeyCheck[];
   /** The place and the column, as messages name them. */
   readonly #placeName: string;
   readonly #source: string;
@@ -41,7 +48,7 @@ export class ColumnKeys {
    * The check value of the key under which the text of a cell is a hash; undefined for another text. Of several keys it
    * is that of the query, else the newest.
    */
-  keyCheckOf(text: string): string | undefined {
+  keyCheckOf(text: string): KeyCheck {
     if (!looksHashed(text)) return undefined;
     return this.matchingKey?.keyCheck ?? this.#keyChecks.findLast((keyCheck) => keyCheck !== undefined);
   }
@@ -60,26 +67,30 @@ export class ColumnKeys {
   }
 
   /**
-   * Warns of rows that a look-up misses. `idKeyChecks`: those of the keys of its ids, undefined for plain ids. Without
-   * ids those of the suppression list are looked up, which may have the form of any rows.
+   * Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids; `any` if they may have the form
+   * of any rows.
    */
-  missedRowsWarnings(idKeyChecks: ReadonlySet<string | undefined>): string[] {
-    const soughtKeyChecks = idKeyChecks.size > 0 ? [...idKeyChecks] : this.#keyChecks;
-    const isOfQuery = (keyCheck: string | undefined) => keyCheck === undefined || keyCheck === this.#queryKeyCheck;
-    const isMissed = (keyCheck: string | undefined) =>
-      soughtKeyChecks.some((sought) => sought !== keyCheck && !(isOfQuery(sought) && isOfQuery(keyCheck)));
-    return this.#keyChecks.filter(isMissed).map((keyCheck) => {
-      const [form, remedy] =
-        keyCheck === undefined
-          ? [
-              'plain, and only its hash is known',
-              'Give the hash_key of that hash, or let profiles or a mapping name them',
-            ]
-          : ['hashed under another key', 'Purge with that key first (--purge-only)'];
+  missedRowsWarnings(idKeyChecks: ReadonlySet<KeyCheck> | 'any'): string[] {
+    const soughtKeyChecks = idKeyChecks === 'any' ? this.#keyChecks : [...idKeyChecks];
+    const missedKeyChecks = this.#keyChecks.filter((rows) => soughtKeyChecks.some((id) => !this.#finds(id, rows)));
+    return missedKeyChecks.map((keyCheck) => {
+      const [form, remedy] = keyCheck === undefined ? MISSED_PLAIN : MISSED_HASHED;
       return (
         `${this.#placeName}: some rows have ${this.#source} ${form}. Rows of these people may stay, or come ` +
         `back with a sync. ${remedy}.`
       );
     });
   }
+
+  #finds(id: KeyCheck, rows: KeyCheck): boolean {
+    const isOfQuery = (keyCheck: KeyCheck) => keyCheck === undefined || keyCheck === this.#queryKeyCheck;
+    return id === rows || (isOfQuery(id) && isOfQuery(rows));
+  }
 }
+
+/** How such rows are named, and what finds them. */
+const MISSED_PLAIN = [
+  'plain, and only its hash is known',
+  'Give the hash_key of that hash, or let profiles or a mapping name them',
+] as const;
+const MISSED_HASHED = ['hashed under another key', 'Purge with that key first (--purge-only)'] as const;

@@ -3,12 +3,13 @@ import type { HashKey } from '../../base/hash-key.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
-import { type ByTable, TABLES } from '../../table/tables.ts';
+import { type ByTable, EVENTS, TABLES } from '../../table/tables.ts';
 import { ColumnKeys } from './column-keys.ts';
 import { IdColumn, type LookUp, NO_LOOK_UP } from './id-column.ts';
 import {
   columnsNamed,
   joinIds,
+  type KeyCheckByUnifiedId,
   type PeopleInPlace,
   type PeopleQuery,
   personIdOf,
@@ -31,40 +32,32 @@ export interface FoundPeople {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
-  const { ids, hashKey, suppressedPeople } = query;
+  const { ids, suppressedPeople, hashKey } = query;
 
-  // 1. The rows that hold an id. Their unified ids are added to those that other ways have found.
+  // 1. The rows that hold an id.
   const searches = await searchTables(place, query);
-  const { unifiedIdsById, keyCheckByHash } = await unifiedIdsOf(query, searches);
-  const queryIdsByUnifiedId = joinIds(
-    ids
-      .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const))
-      .filter(([unifiedId]) => !isPlaceholder(unifiedId)),
-  );
-  const idKeyChecks = new Set(Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckByHash.get(id)));
+  ColumnKeys.refuseOtherKeys(searches.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
+
+  // 2. The unified ids of these rows, beside those that other ways have found.
+  const { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks } = await findUnifiedIds(searches, query);
   if (idKeyChecks.has(undefined)) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
 
-  // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
+  // 3. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
-  const leavingGroups: RowGroup[] = [];
-  const keyCheckByUnifiedId = new Map<string, string | undefined>();
+  const groupsByTable: RowGroup[][] = [];
   for (const search of searches) {
-    const { unifiedColumn } = search;
     // An id of the suppression list alone stands for none of the query.
-    const suppressedIds = (await unifiedColumn.suppressedIds(suppressedPeople)).map((id) => [id, []] as const);
-    const unifiedLookUp = await unifiedColumn.lookUp(new Map([...suppressedIds, ...queryIdsByUnifiedId]));
+    const suppressedIds = await search.unifiedColumn.suppressedIds(suppressedPeople);
+    const queryIdsBySoughtId = new Map([...suppressedIds.map((id) => [id, []] as const), ...queryIdsByUnifiedId]);
+    const unifiedLookUp = await search.unifiedColumn.lookUp(queryIdsBySoughtId);
     conditions[search.name] = conditionSql(search, unifiedLookUp);
-    for (const group of await groupRows(search, unifiedLookUp)) {
-      leavingGroups.push(group);
-      if (group.queryIds.size === 0) continue;
-      for (const id of group.unifiedIds) keyCheckByUnifiedId.set(id, unifiedColumn.keys.keyCheckOf(id));
-    }
+    groupsByTable.push(await groupRows(search, unifiedLookUp));
   }
 
-  // 3. Who these rows are of, and how many each id has.
-  const counts = countPeople(leavingGroups, hashKey);
+  // 4. Who these rows are of, and how many each id has.
+  const counts = countPeople(groupsByTable.flat(), hashKey);
 
-  // 4. Of ids without a row: the id there that is most probably the same.
+  // 5. Of ids without a row: the id there that is most probably the same.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
   for (const { externalColumn } of searches) {
@@ -72,14 +65,15 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
   }
 
-  // 5. Warnings of rows that the look-ups missed. External ids are always plain.
+  // 6. Warnings of rows that the look-ups missed. External ids are always plain; those of the list have any form.
+  const isListAlone = idKeyChecks.size === 0 && (suppressedPeople?.hmacs.length ?? 0) > 0;
   const warnings = [
     ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? []),
-    ...searches.flatMap(({ unifiedColumn }) => unifiedColumn.keys.missedRowsWarnings(idKeyChecks)),
+    ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(isListAlone ? 'any' : idKeyChecks)),
   ];
   const people = {
     ...counts,
-    keyCheckByUnifiedId,
+    hasColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
     similarIdById,
     state: place.state,
@@ -88,9 +82,9 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   return { people, conditions };
 }
 
-/** A table, its columns of ids, and the look-up of the query's ids in the external one. */
+/** A table, its columns of ids, and the look-up of the query's ids in that of external ids. */
 interface TableSearch extends SearchedTable {
-  /** Undefined if the query looks no ids up in a column of the table. */
+  /** Undefined if the query looks no ids up in a column of the table, or no row has a cell of it. */
   readonly externalColumn: IdColumn | undefined;
   readonly externalLookUp: LookUp;
   readonly unifiedColumn: IdColumn;
@@ -101,39 +95,48 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
   const { engine, placeName } = place;
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalSources = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
-  const tables = TABLES.flatMap(({ name }) => {
-    const [relation, state] = [place.relations[name], place.state[name]];
-    if (relation === undefined || state === undefined) return [];
-    const table = { engine, placeName, name, relation, state };
-    if (columnsNamed(state, UNIFIED_ID).length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
-    const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
-    const source = externalSources[name];
-    const externalColumn = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
-    return [{ ...table, externalColumn, unifiedColumn }];
-  });
-  ColumnKeys.refuseOtherKeys(tables.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
   const searches: TableSearch[] = [];
-  for (const table of tables) {
-    const externalLookUp = (await table.externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NO_LOOK_UP;
-    searches.push({ ...table, externalLookUp });
+  for (const { name } of TABLES) {
+    const [relation, state, source] = [place.relations[name], place.state[name], externalSources[name]];
+    if (relation === undefined || state === undefined) continue;
+    if (columnsNamed(state, UNIFIED_ID).length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
+    const table = { engine, placeName, name, relation, state };
+    const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
+    const column = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
+    // A table that lacks the column may have its cells in `_rescued`.
+    const hasColumn = columnsNamed(state, source).length > 0 || (await column?.hasCells()) === true;
+    const externalColumn = hasColumn ? column : undefined;
+    const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NO_LOOK_UP;
+    searches.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }
   return searches;
 }
 
-/** The unified ids of each id: those of the query, and those of rows that hold the id. Of hashes also their keys. */
-async function unifiedIdsOf(query: PeopleQuery, searches: readonly TableSearch[]) {
+/**
+ * The unified ids of each id: those that the query has, and those of rows that hold the id. `queryIdsByUnifiedId` lacks
+ * placeholders. `idKeyChecks`: the check values of the keys of its unified ids, undefined for plain ones.
+ */
+async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQuery) {
   const { ids, byColumn } = query;
-  // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
-  const entries: [id: string, unifiedIds: readonly string[]][] =
-    byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]]) : [];
-  const keyCheckByHash = new Map(query.keyCheckByUnifiedId);
-  for (const search of searches) {
-    for (const { queryIds, unifiedIds } of await groupRows(search, NO_LOOK_UP)) {
-      for (const id of queryIds) entries.push([id, unifiedIds]);
-      for (const id of unifiedIds) keyCheckByHash.set(id, search.unifiedColumn.keys.keyCheckOf(id));
-    }
-  }
-  return { unifiedIdsById: joinIds(query.unifiedIdsById, entries), keyCheckByHash };
+  const groupsByTable: RowGroup[][] = [];
+  for (const search of searches) groupsByTable.push(await groupRows(search, NO_LOOK_UP));
+  const groups = groupsByTable.flat();
+  const unifiedIdsById = joinIds(
+    query.unifiedIdsById,
+    // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
+    byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]] as const) : [],
+    groups.flatMap(({ queryIds, keyCheckByUnifiedId }) =>
+      Array.from(queryIds, (id) => [id, [...keyCheckByUnifiedId.keys()]] as const),
+    ),
+  );
+  const queryIdsByUnifiedId = joinIds(
+    ids
+      .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const))
+      .filter(([unifiedId]) => !isPlaceholder(unifiedId)),
+  );
+  const keyCheckByUnifiedId = joinKeyChecks([query, ...groups]);
+  const idKeyChecks = new Set(Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckByUnifiedId.get(id)));
+  return { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks };
 }
 
 /** Rows that have the same ids in their cells. */
@@ -141,7 +144,7 @@ interface RowGroup {
   /** The ids of the query that they are of; none for rows of the suppression list alone. */
   readonly queryIds: ReadonlySet<string>;
   /** Whose they are; empty if they name nobody. */
-  readonly unifiedIds: readonly string[];
+  readonly keyCheckByUnifiedId: KeyCheckByUnifiedId;
   /** True if they also have an external id that the query lacks. */
   readonly hasOtherId: boolean;
   readonly rowCount: number;
@@ -163,7 +166,7 @@ async function groupRows(search: TableSearch, unifiedLookUp: LookUp): Promise<Ro
     const unifiedIds = withoutPlaceholders(unified_ids);
     return {
       queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
-      unifiedIds,
+      keyCheckByUnifiedId: new Map(unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)])),
       hasOtherId: externalIds.some((id) => externalLookUp.queryIdsOf([id]).length === 0),
       rowCount: Number(row_count),
     };
@@ -178,7 +181,7 @@ function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | unde
   const groupsOfIds = leavingGroups.filter(({ queryIds }) => queryIds.size > 0);
   const suppressedGroups = leavingGroups.filter(({ queryIds }) => queryIds.size === 0);
   const peopleOf = (groups: readonly RowGroup[]) =>
-    new Set(groups.flatMap(({ unifiedIds }) => unifiedIds.map((id) => personIdOf(id, hashKey))));
+    new Set(Array.from(joinKeyChecks(groups).keys(), (unifiedId) => personIdOf(unifiedId, hashKey)));
   const countRows = (groups: readonly RowGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const peopleOfIds = peopleOf(groupsOfIds);
   const rowCountById = new Map<string, number>();
@@ -187,14 +190,19 @@ function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | unde
   }
   const otherPeople = [...peopleOf(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
+    keyCheckByUnifiedId: joinKeyChecks(groupsOfIds),
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),
-    namelessRowCount: countRows(groupsOfIds.filter(({ unifiedIds }) => unifiedIds.length === 0)),
+    namelessRowCount: countRows(groupsOfIds.filter(({ keyCheckByUnifiedId }) => keyCheckByUnifiedId.size === 0)),
     peopleWithOtherIds: peopleOf(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
     suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedGroups) },
   };
 }
+
+/** The unified ids of all these, each with the check value of its key. */
+const joinKeyChecks = (sources: readonly Pick<PeopleQuery, 'keyCheckByUnifiedId'>[]): KeyCheckByUnifiedId =>
+  new Map(sources.flatMap(({ keyCheckByUnifiedId }) => [...(keyCheckByUnifiedId ?? [])]));
 
 /**
  * Yields the rows that meet a look-up's conditions, as JSON objects with the members `table` and `row`. A row is an

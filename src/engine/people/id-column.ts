@@ -59,6 +59,12 @@ export class IdColumn {
     this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellListSql}) AS cell FROM ${table.relation})`;
   }
 
+  /** True if a row has a cell of it. */
+  async hasCells(): Promise<boolean> {
+    const cells = await this.#engine.rows(`FROM ${this.#distinctCellsSql} WHERE cell IS NOT NULL LIMIT 1`);
+    return cells.length > 0;
+  }
+
   /** Looks for the cells that hold one of these ids. Each stands for some ids of the query, or none. */
   async lookUp(queryIdsById: ReadonlyMap<string, readonly string[]>): Promise<LookUp> {
     if (queryIdsById.size === 0) return NO_LOOK_UP;

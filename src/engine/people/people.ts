@@ -34,7 +34,9 @@ export interface SearchedPlace {
 }
 
 /** A table of such a place. */
-export interface SearchedTable extends Pick<SearchedPlace, 'engine' | 'placeName'> {
+export interface SearchedTable {
+  readonly engine: Engine;
+  readonly placeName: string;
   readonly name: TableName;
   readonly state: TableState;
   readonly relation: string;
@@ -89,6 +91,8 @@ export interface PeopleInPlace {
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly suppressedOthers: { readonly personCount: number; readonly rowCount: number };
+  /** True if the ids were looked up in cells of the query's column; also if these stand in `_rescued` alone. */
+  readonly hasColumn: boolean;
   /** The state of the place, whoever was found there. */
   readonly state: PlaceState;
   /** Sentences about rows that could not be searched. */

@@ -317,6 +317,18 @@ describe('a plan', () => {
     expect(await run('forget', ...words)).toMatchObject({ code: 2, said: expect.stringMatching(message) });
   });
 
+  it('finds people by a column that stands in _rescued alone, beside an ID that is nowhere', async () => {
+    const { member: _, ...withoutMember } = event('m1');
+    await load([withoutMember], DUCKDB);
+    configure({}, { schema_mode: 'freeze' });
+    await load(ROWS, DUCKDB);
+    const done = await erase('--file', writeList('ids.txt', 'm1\nm9\n'), ...only(DUCKDB));
+    expect([done.exit, done.places[0].rows_removed], done.said).toEqual([0, 2]);
+    expect(done.warnings[0]).toContain(
+      'has no column member: people are found there in the other ways and in _rescued',
+    );
+  });
+
   it('finds people by a mapping, and keeps away those who have no row yet', async () => {
     await load(ROWS, DUCKDB);
     configure({ by_column: undefined });

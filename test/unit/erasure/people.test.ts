@@ -14,10 +14,23 @@ let place: Place;
 
 const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>> = {}, day: string = D1) =>
   place.load([[place.of(day, rows)]], { columnTypes: new Map(Object.entries(types)) });
-const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly string[], key: HashKey) => {
-  const sink = await place.open();
+const loadHashed = async (
+  day: string,
+  rows: readonly Cells[],
+  columns: readonly string[],
+  key: HashKey,
+  more: Parameters<Place['open']>[0] = {},
+) => {
+  const sink = await place.open(more);
   const facts = place.facts(D1, { columns, key_check: key.keyCheck });
   await sink.commit([place.of(day, rows, { filters: facts.fingerprints.filters })], facts);
+  await sink.close();
+};
+/** Loads these profiles, whose `df_unified_id` are hashed. */
+const loadProfiles = async (csv: string, key: HashKey) => {
+  const sink = await place.open({ loadsProfiles: true });
+  const facts = place.facts(D1, { columns: ['df_unified_id'], key_check: key.keyCheck });
+  await sink.commit([place.snapshot(csv)], facts, USER_PROFILES);
   await sink.close();
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);
@@ -232,11 +245,7 @@ describe('people in a place', () => {
 
   it('without events are found by their unified ids in profiles, with the key if those are hashed', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1' }]);
-    const sink = await place.open({ loadsProfiles: true });
-    const snapshot = place.snapshot(`df_unified_id,df_external_id\n${hashKey.hashOf('u2')},a\n`);
-    const hashed = { columns: ['df_unified_id'], key_check: hashKey.keyCheck };
-    await sink.commit([snapshot], place.facts(D1, hashed), USER_PROFILES);
-    await sink.close();
+    await loadProfiles(`df_unified_id,df_external_id\n${hashKey.hashOf('u2')},a\n`, hashKey);
     const query = { byColumn: 'df_unified_id', ids: ['u2'] };
     await expect(look(query)).rejects.toThrow('hash_key is missing');
     const people = await look({ ...query, hashKey });
@@ -248,6 +257,16 @@ describe('people in a place', () => {
     const rows = [{ id: 'e1', df_unified_id: 'u1', ['고객'.normalize('NFD')]: hashKey.hashOf('a') }];
     await loadHashed(D1, rows, ['고객'], hashKey);
     expect(await look({ byColumn: '고객', ids: ['a'], hashKey })).toMatchObject({ personCount: 1, rowCount: 1 });
+  });
+
+  it('are refused without the key of a column that the table lacks only if rows have it in _rescued', async () => {
+    await loadHashed(D1, [{ id: 'e1', df_unified_id: 'u1' }], ['member'], hashKey);
+    const query = { byColumn: 'member', ids: ['a'] };
+    expect(await look(query)).toMatchObject({ hasColumn: false, rowCount: 0, warnings: [] });
+    const rows = [{ id: 'e2', df_unified_id: 'u2', member: hashKey.hashOf('a') }];
+    await loadHashed(D2, rows, ['member'], hashKey, { schemaMode: 'freeze' });
+    await expect(look(query)).rejects.toThrow('hash_key is missing');
+    expect(await look({ ...query, hashKey })).toMatchObject({ hasColumn: true, rowCount: 1, warnings: [] });
   });
 
   it('of the suppression list alone need no key of the hashed column of ids', async () => {
@@ -266,7 +285,13 @@ describe('people in a place', () => {
       expect.stringMatching(`some rows have ${column} hashed under another key.*come back with a sync`),
     ];
     expect(await look(query)).toMatchObject({ personCount: column === 'member' ? 1 : 2, warnings });
-    expect((await look({ ids: [], hashKey: keys[1] })).warnings).toEqual(column === 'member' ? [] : warnings);
+    const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
+    const suppressedPeople = { key: listKey, hmacs: [listKey.hashOf('u9')] };
+    const ofList = await look({ ids: [], suppressedPeople, hashKey: keys[1] });
+    expect(ofList.warnings).toEqual(column === 'member' ? [] : warnings);
+    // Without a unified id nobody is looked for in that column.
+    const ofNobody = await look({ ...query, ids: ['nobody'] });
+    expect(ofNobody.warnings).toEqual(column === 'member' ? warnings : []);
     await place.prune(D2, true);
     expect(await look(query)).toMatchObject({ personCount: 1, warnings: [] });
   });
@@ -276,11 +301,7 @@ describe('people in a place', () => {
     const hashed = (text: string, key: HashKey) => ({ df_unified_id: key.hashOf(text) });
     await loadHashed(D1, [{ id: 'e1', ...hashed('u1', older) }], ['df_unified_id'], older);
     await loadHashed(D2, [{ id: 'e2', ...hashed('u1', hashKey) }], ['df_unified_id'], hashKey);
-    const sink = await place.open({ loadsProfiles: true });
-    const columns = { columns: ['df_unified_id'], key_check: hashKey.keyCheck };
-    const snapshot = place.snapshot(`df_unified_id\n${hashKey.hashOf('u1')}\n`);
-    await sink.commit([snapshot], place.facts(D1, columns), USER_PROFILES);
-    await sink.close();
+    await loadProfiles(`df_unified_id\n${hashKey.hashOf('u1')}\n`, hashKey);
     const query = { ids: ['a'], unifiedIdsById: new Map([['a', ['u1']]]) };
     expect((await look({ ...query, hashKey: older })).warnings).toEqual([
       expect.stringMatching(/hashed under another key.* Purge with that key first \(--purge-only\)/),
@@ -292,11 +313,7 @@ describe('people in a place', () => {
   it('are warned of if a table has them hashed under another key than that which names them', async () => {
     const older = new HashKey(new Secret('the older hash key of 32 characters'));
     await loadHashed(D1, [{ id: 'e1', df_unified_id: older.hashOf('u1') }], ['df_unified_id'], older);
-    const sink = await place.open({ loadsProfiles: true });
-    const snapshot = place.snapshot(`df_unified_id,df_external_id\n${hashKey.hashOf('u1')},a\n`);
-    const columns = { columns: ['df_unified_id'], key_check: hashKey.keyCheck };
-    await sink.commit([snapshot], place.facts(D1, columns), USER_PROFILES);
-    await sink.close();
+    await loadProfiles(`df_unified_id,df_external_id\n${hashKey.hashOf('u1')},a\n`, hashKey);
     const query = { ids: ['a'], searchesProfiles: true };
     const warnings = [expect.stringContaining('hashed under another key')];
     expect(await look({ ...query, hashKey })).toMatchObject({ rowCount: 1, warnings });
