@@ -19,6 +19,12 @@ import { ensureKey, type KeySource, keyForReading } from './key-file.ts';
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line
 // has an HMAC of a person's df_unified_id. If that id is a hash itself, `hash_key` is the check value of its key.
 // Purges append to the list, and never change a line. Downloads leave out the rows of these people.
+//
+// | who reads it       | the file is not there                      | a crash has cut its last line |
+// | ------------------ | ------------------------------------------ | ----------------------------- |
+// | a load             | empty; refused if a configuration names it | refused                       |
+// | a purge            | empty                                      | the line does not count       |
+// | a purge, to append | made                                       | the line is removed           |
 
 type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
@@ -71,7 +77,7 @@ export class SuppressionList {
     return { has, length: hmacs.length };
   }
 
-  /** Reads the people for a purge. A missing file is empty. A last line that was cut does not count. */
+  /** Reads the people for a purge. */
   readPeople(): SuppressedPeople {
     return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keySource));
   }

@@ -54,26 +54,26 @@ type OnLine = (line: SignedLine, lineNumber: number) => void;
  */
 export async function readChain(path: string, key: HashKey, previousEnd: ChainEnd, onLine: OnLine) {
   let end = previousEnd;
-  const resultOf = (problem?: string, tornBytes = 0) => ({
-    end,
-    tornBytes,
-    problem: problem && `${basename(path)}, line ${end.lineCount + 1} ${problem}.`,
-  });
+  const broken = (problem: string) => {
+    const sentence = `${basename(path)}, line ${end.lineCount + 1} ${problem}.`;
+    return { end, tornBytes: 0, problem: sentence };
+  };
+  const whole = (tornBytes: number) => ({ end, tornBytes, problem: undefined });
   const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (fileSize < end.size) return resultOf('and lines before it are missing');
-  if (fileSize === end.size) return resultOf();
+  if (fileSize < end.size) return broken('and lines before it are missing');
+  if (fileSize === end.size) return whole(0);
   for await (const lines of readLines(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
     for (const bytes of lines) {
       const size = end.size + bytes.length + 1;
-      if (size > fileSize) return resultOf(undefined, bytes.length);
+      if (size > fileSize) return whole(bytes.length);
       const line = verifiedLine(bytes, key);
-      if (typeof line === 'string') return resultOf(line);
-      if (line.prev !== end.head) return resultOf('does not follow the line before it');
+      if (typeof line === 'string') return broken(line);
+      if (line.prev !== end.head) return broken('does not follow the line before it');
       end = { lineCount: end.lineCount + 1, size, head: line.mac };
       onLine(line, end.lineCount);
     }
   }
-  return resultOf();
+  return whole(0);
 }
 
 /**

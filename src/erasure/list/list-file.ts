@@ -37,19 +37,22 @@ export async function* readList(source: ListSource, idColumn?: string, timeColum
   const input = namedBytes(source, typeof source === 'string' ? `The list ${source}` : 'The list');
   if (idColumn === undefined) {
     if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumnError(input, 'is a CSV by its name');
-    for await (const [lineNumber, text] of textLines(input)) {
-      if (lineNumber <= CHECKED_LINES && TABLE_MARK.test(text)) {
-        throw needsColumnError(
-          input,
-          `looks like a table in line ${lineNumber}: commas, semicolons, tabs, quotes or braces`,
-        );
-      }
-      yield { rowNumber: lineNumber, id: text };
-    }
+    yield* readIdLines(input);
     return;
   }
   const columns = timeColumn === undefined ? [idColumn] : [idColumn, timeColumn];
   for await (const [rowNumber, [id, requestedAt]] of readColumns(input, columns)) yield { rowNumber, id, requestedAt };
+}
+
+/** The lines of a list without a column, unless its first ones look like a table. */
+async function* readIdLines(input: NamedBytes): AsyncGenerator<ListRow> {
+  for await (const [rowNumber, id] of textLines(input)) {
+    if (rowNumber <= CHECKED_LINES && TABLE_MARK.test(id)) {
+      const problem = `looks like a table in line ${rowNumber}: commas, semicolons, tabs, quotes or braces`;
+      throw needsColumnError(input, problem);
+    }
+    yield { rowNumber, id };
+  }
 }
 
 /** The lines that are not empty, each with its number. */
