@@ -64,7 +64,7 @@ class FilesSink implements Sink {
     try {
       if (version.isLoaded && !signal.aborted) {
         warnOfDamage(this.#place, version);
-        await this.#place.format.removeExpired?.(this.#place, version);
+        await this.#place.format.removeExpired(this.#place, version);
       }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;

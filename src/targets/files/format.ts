@@ -42,8 +42,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   read(place: OpenPlace<S>): Promise<V>;
   /** Reads the latest version, perhaps after waiting for a writer; undefined if `before` is still the latest. */
   readNewer(place: OpenPlace<S>, before: V): Promise<V | undefined>;
-  /** True if what was read of `version` may be of two versions. Absent if files are never replaced under their names. */
-  mayMixVersions?(place: OpenPlace<S>, version: V): boolean;
+  /** True if what was read of `version` may be of two versions, since files were replaced under their names. */
+  couldMixVersions(place: OpenPlace<S>, version: V): boolean;
   /** The files among those of the tables that this program did not write, and whether readers see them. They stay. */
   findForeignFiles(
     place: OpenPlace<S>,
@@ -67,10 +67,10 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: OpenPlace<S>, version: V, run: RunRecord): Promise<void>;
-  /** Removes, after the commit of a purge, all bytes that are no longer part of the tables. Absent if it leaves none. */
-  eraseHistory?(place: OpenPlace<S>, version: V): Promise<void>;
-  /** Removes, at the end of a load, what no reader needs any more. Absent if a commit leaves nothing. */
-  removeExpired?(place: OpenPlace<S>, version: V): Promise<void>;
+  /** Removes, after the commit of a purge, all bytes that are no longer part of the tables. */
+  eraseHistory(place: OpenPlace<S>, version: V): Promise<void>;
+  /** Removes, at the end of a load, what no reader needs any more. */
+  removeExpired(place: OpenPlace<S>, version: V): Promise<void>;
 }
 
 /** What a place is opened for, and the options of that. */

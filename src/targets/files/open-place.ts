@@ -102,7 +102,7 @@ export async function withPlace<T>(
  *
  *   it fails                     a writer may have removed a file that it needs
  *   its result is inconsistent   the files do not match their version, as `verify` finds
- *   the format `mayMixVersions`  a writer may have replaced a file under its name
+ *   `couldMixVersions` is true   a writer may have replaced a file under its name
  */
 export function readPlace<T>(
   format: FilesFormat,
@@ -117,7 +117,7 @@ export function readPlace<T>(
       const result = work(place, version);
       const isUsable = await result.then(isConsistent, () => false);
       options.signal.throwIfAborted();
-      if (isUsable && format.mayMixVersions?.(place, version) !== true) return result;
+      if (isUsable && !format.couldMixVersions(place, version)) return result;
       const newerVersion = await format.readNewer(place, version);
       // A failure counts only if nobody has committed meanwhile.
       if (newerVersion === undefined) return result;

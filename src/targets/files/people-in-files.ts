@@ -86,7 +86,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
 async function eraseHistory(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
   const { signal, address } = place.options;
   try {
-    await place.format.eraseHistory?.(place, version);
+    await place.format.eraseHistory(place, version);
     return [];
   } catch (thrown) {
     signal.throwIfAborted();

@@ -5,13 +5,14 @@ import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { castSql, identifier, literal } from '../../base/sql.ts';
 import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
-import { zoneOf } from '../../cells/types/zone.ts';
+import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql, PATH_COLUMN } from '../../engine/column-sql.ts';
 import { isEngineFailure } from '../../engine/session/engine-errors.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type TableName, typedColumns } from '../../table/tables.ts';
+import { EVENTS, type TableName, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { type FileColumns, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { byteRangesOfColumns, countRowsOfFile, readParquetSql } from './parquet-file.ts';
@@ -39,34 +40,40 @@ export async function relationSqlOf(
   const tableColumns = fileColumns(place.format.layout, state);
   const earlierTypesOf = ({ columns }: TableFile) =>
     JSON.stringify([...columns].filter(([name, type]) => tableColumns.get(name) !== type));
+  // Each SELECT reads files in which the same columns have the same earlier types.
   const groups = tableFiles.length === 0 ? [[]] : groupBy(tableFiles, earlierTypesOf).values();
   const queries: string[] = [];
   for (const group of groups) queries.push(await selectFilesSql(place, table, state, group));
   return `(${queries.join(' UNION ALL ')})`;
 }
 
+/** SQL of the day of a row: the last folder of this form has it. DuckDB would also take one above the place for it. */
+const DAY_SQL = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE)`;
+
 /** The SELECT of the rows of files in which no column has two types; without a file it has no row. */
 async function selectFilesSql(place: OpenPlace, table: TableName, state: TableState, files: readonly TableFile[]) {
   const { columns, timezone } = state;
-  const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
-  const columnsInFiles: FileColumns = new Map(files.flatMap((file) => [...file.columns]));
   const zone = zoneOf(timezone);
-  const programValueSqls = fileProgramColumns(place.format.layout, timezone).map(({ name, type }) => {
-    return `${castSql(columnsInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
+  const typesInFiles: FileColumns = new Map(files.flatMap((file) => [...file.columns]));
+  const programSqls = fileProgramColumns(place.format.layout, timezone).map(({ name, type }) => {
+    return `${castSql(typesInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
   });
-  const valueSqls = typedColumns(columns).map(({ name, type }) => {
-    const duckdbType = columnsInFiles.get(name);
-    const typeInFiles = COLUMN_TYPES.find((candidate) => codecOf(candidate, zone).duckdbType === duckdbType);
-    const valueSql = typeInFiles === undefined ? 'NULL' : widenSql(identifier(name), typeInFiles, type, zone);
-    return `${castToTypeSql(valueSql, type, zone)} AS ${identifier(name)}`;
+  const columnSqls = typedColumns(columns).map((column) => {
+    const valueSql = widenedSql(column, typesInFiles.get(column.name), zone);
+    return `${castToTypeSql(valueSql, column.type, zone)} AS ${identifier(column.name)}`;
   });
-  // The last folder of this form has the day. DuckDB would also take one above the place for a Hive partition.
-  const daySql = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
-  const relation =
-    paths.length === 0
-      ? `(SELECT '' AS ${PATH_COLUMN} WHERE false)`
-      : readParquetSql(paths, `hive_partitioning = false, filename = ${literal(PATH_COLUMN)}`);
-  return `SELECT ${[...(table === 'events' ? [daySql] : []), ...programValueSqls, ...valueSqls].join(', ')} FROM ${relation}`;
+  const daySqls = table === EVENTS.name ? [`${DAY_SQL} AS ${PARTITION_COLUMN}`] : [];
+  const select = [...daySqls, ...programSqls, ...columnSqls].join(', ');
+  if (files.length === 0) return `SELECT ${select} FROM (SELECT '' AS ${PATH_COLUMN} WHERE false)`;
+  const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
+  const relation = readParquetSql(paths, `hive_partitioning = false, filename = ${literal(PATH_COLUMN)}`);
+  return `SELECT ${select} FROM ${relation}`;
+}
+
+/** SQL of the value of a column that files have in this type of DuckDB; NULL if they lack it. */
+function widenedSql({ name, type }: TypedColumn, typeInFiles: DuckDbType | undefined, zone: Zone | undefined): string {
+  const typeBefore = COLUMN_TYPES.find((candidate) => codecOf(candidate, zone).duckdbType === typeInFiles);
+  return typeBefore === undefined ? 'NULL' : widenSql(identifier(name), typeBefore, type, zone);
 }
 
 /** The rows of days by the footers of their files. A day without a file, or with a damaged one, is left out. */

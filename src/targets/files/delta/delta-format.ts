@@ -44,6 +44,9 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     return isDeepStrictEqual(positionsOf(version), positionsOf(versionBefore)) ? undefined : version;
   },
 
+  // A file is never replaced under its name.
+  couldMixVersions: () => false,
+
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
     const version = versionOf({
       events: await readNewEntries(place, events),

@@ -46,19 +46,18 @@ export function tableOf(place: OpenPlace, snapshot: Snapshot, pathsMissed: Reado
 
 /** Reads what is new in the log, and looks for the files. */
 export async function readTable(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
-  let snapshot = await readSnapshot(place, tableBefore.snapshot);
-  while (snapshot.logVersion >= 0) {
-    const listedPaths = new Set((await listDataFiles(place, snapshot.table)).map(({ path }) => path));
-    const missingPaths = await findMissingPaths(place, snapshot, listedPaths);
-    // A later entry of the log may have removed them.
-    const laterSnapshot = missingPaths.size === 0 ? snapshot : await readSnapshot(place, snapshot);
-    if (laterSnapshot.logVersion === snapshot.logVersion) {
-      refuseOlderLog(place, snapshot, missingPaths, listedPaths);
-      return tableOf(place, snapshot, missingPaths);
-    }
-    snapshot = laterSnapshot;
-  }
-  return tableBefore;
+  const snapshot = await readSnapshot(place, tableBefore.snapshot);
+  return snapshot.logVersion < 0 ? tableBefore : lookForFiles(place, snapshot);
+}
+
+/** The table of a snapshot, or of a later one: a later entry of the log may have removed files that are missing. */
+async function lookForFiles(place: OpenPlace, snapshot: Snapshot): Promise<DeltaTable> {
+  const listedPaths = new Set((await listDataFiles(place, snapshot.table)).map(({ path }) => path));
+  const missingPaths = await findMissingPaths(place, snapshot, listedPaths);
+  const latestSnapshot = missingPaths.size === 0 ? snapshot : await readSnapshot(place, snapshot);
+  if (latestSnapshot.logVersion > snapshot.logVersion) return lookForFiles(place, latestSnapshot);
+  refuseOlderLog(place, snapshot, missingPaths, listedPaths);
+  return tableOf(place, snapshot, missingPaths);
 }
 
 /** Reads what is new in the log alone. */

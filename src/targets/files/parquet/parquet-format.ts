@@ -56,7 +56,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   },
 
   // A file with a column that a writer has just added looks damaged beside the state before.
-  mayMixVersions: (place, version) => version.damagedFiles.length > 0 || hasReplacedFiles(place, version),
+  couldMixVersions: (place, version) => version.damagedFiles.length > 0 || hasReplacedFiles(place, version),
   commit: (place, _before, prepare) => commitUnderLock(place, prepare),
 
   async recordRun(place, _before, lastRun) {
@@ -77,6 +77,10 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     }
     return foreignFiles;
   },
+
+  // A commit leaves nothing of the files that it replaces.
+  async eraseHistory() {},
+  async removeExpired() {},
 };
 
 /** True if a file was replaced, or removed, since it was read. */
