@@ -77,30 +77,34 @@ export class RowReader {
 
   /** Goes to the next row; false if more bytes must come first, or none will. Throws MalformedCsv, UnusableCsv. */
   next(): boolean {
-    const { row } = this;
     const buffer = this.#buffer;
     if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#nextReadOffset) return false;
     if (!this.#isStarted && !this.#passBodyStart()) return false;
-    const { bytes, end } = buffer;
-    while (buffer.start < end) {
-      const { start } = buffer;
-      const nextStart = row.read(bytes, start, end);
-      if (row.failure !== undefined) throw this.#failureError(row.failure);
-      if (nextStart === NO_ROW) break;
-      buffer.start = nextStart;
-      if (row.contentEnd === start) this.#passBlank(start);
-      else {
-        this.replacements = buffer.takeReplacements(row.contentEnd);
-        this.#checkRow(nextStart);
+    while (this.#readLine()) {
+      if (this.row.contentEnd > this.row.start) {
+        this.#checkRow();
         this.rowNumber++;
         return true;
       }
+      this.#passBlank();
     }
     // A row that is not whole yet may be too long already.
-    this.#checkLength(buffer.start, end);
+    this.#checkLength(buffer.start, buffer.end);
     if (this.#isFinished) this.#checkEnd();
     else this.#waitForMore();
     return false;
+  }
+
+  /** Reads the next line as a row; false if it is not whole. The buffer then starts behind it. */
+  #readLine(): boolean {
+    const { row } = this;
+    const { bytes, start, end } = this.#buffer;
+    if (start === end) return false;
+    const nextStart = row.read(bytes, start, end);
+    if (row.failure !== undefined) throw this.#failureError(row.failure);
+    if (nextStart === NO_ROW) return false;
+    this.#buffer.start = nextStart;
+    return true;
   }
 
   /** An error in the current row. */
@@ -145,10 +149,12 @@ export class RowReader {
     return true;
   }
 
-  #checkRow(nextStart: number): void {
-    const { start, width } = this.row;
+  #checkRow(): void {
+    const { start, width, contentEnd } = this.row;
+    const { start: nextStart, end, isLineEndAdded } = this.#buffer;
+    this.replacements = this.#buffer.takeReplacements(contentEnd);
     if (this.#blankLineError !== undefined) throw this.#blankLineError;
-    this.hasLineEnd = nextStart < this.#buffer.end || !this.#buffer.isLineEndAdded;
+    this.hasLineEnd = nextStart < end || !isLineEndAdded;
     if (this.rowNumber === 0) {
       if (this.replacements.length > 0) throw otherEncodingError();
       this.#width = width;
@@ -160,7 +166,8 @@ export class RowReader {
   }
 
   /** A blank line is an error if a row comes behind it. */
-  #passBlank(start: number): void {
+  #passBlank(): void {
+    const { start } = this.row;
     if (this.rowNumber === 0) throw this.#nextRowError('no_header', start, 'column names', 'a blank line');
     this.#blankLineError ??= this.#nextRowError('blank_line', start, `${this.#width} cells`, 'a blank line');
   }

@@ -61,32 +61,34 @@ export class CsvRow {
     this.bytes = bytes;
     this.start = at;
     let filledCount = 0;
-    let column = 0;
+    let columnNumber = 0;
     let hasBareCr = false;
     let i = at;
     for (;;) {
       let c = bytes[i];
       while (c === COMMA) {
-        column++;
+        columnNumber++;
         c = bytes[++i];
       }
       if (c !== LF) {
-        let start = i;
+        let cellStart = i;
+        let cellEnd: number;
         let cellFlags = 0;
         if (c === QUOTE && i !== end) {
           cellFlags = QUOTED;
-          start = ++i;
+          cellStart = ++i;
           for (;;) {
             while (bytes[i] !== QUOTE) i++;
             if (bytes[i + 1] !== QUOTE || i + 1 >= end) break;
             cellFlags = QUOTED | DOUBLED;
             i += 2;
           }
-          if (i + 1 >= end) return NO_ROW;
-          c = bytes[i + 1];
+          cellEnd = i++;
+          if (i >= end) return NO_ROW;
+          c = bytes[i];
           if (c !== COMMA && c !== LF) {
-            if (c === CR && i + 2 === end) return NO_ROW;
-            if (c !== CR || bytes[i + 2] !== LF) return this.#fail('after_quote', i + 1);
+            if (c === CR && i + 1 === end) return NO_ROW;
+            if (c !== CR || bytes[i + 1] !== LF) return this.#fail('after_quote', i);
           }
         } else {
           // LF, CR, SPACE, QUOTE and COMMA follow each other in this order.
@@ -104,26 +106,25 @@ export class CsvRow {
             do c = bytes[++i];
             while (c > COMMA);
           }
+          cellEnd = i;
         }
-        if (i > start) {
+        if (cellEnd > cellStart) {
           // A store behind the end of these arrays has no effect. Such a row is refused at its end.
-          columnNumbers[filledCount] = column;
-          starts[filledCount] = start;
-          ends[filledCount] = i;
+          columnNumbers[filledCount] = columnNumber;
+          starts[filledCount] = cellStart;
+          ends[filledCount] = cellEnd;
           flags[filledCount++] = cellFlags;
         }
-        // Behind the closing quote, if there is one.
-        i += cellFlags & QUOTED;
         if (c === COMMA) {
-          column++;
+          columnNumber++;
           i++;
           continue;
         }
       }
-      if (column >= MAX_COLUMNS) return this.#fail('too_many_columns', at);
+      if (columnNumber >= MAX_COLUMNS) return this.#fail('too_many_columns', at);
       this.filledCount = filledCount;
       this.hasBareCr = hasBareCr;
-      this.width = column + 1;
+      this.width = columnNumber + 1;
       this.contentEnd = i;
       return c === LF ? i + 1 : i + 2;
     }
