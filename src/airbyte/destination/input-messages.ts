@@ -14,7 +14,8 @@ export interface InputState {
   readonly afterStats: string;
 }
 
-const ESCAPE_QUOTE_OR_BRACKET = /\\.|["{}[\]]/g;
+/** The name of no member of a state. */
+const MARK = 'dfinery_elt_end_of_state';
 
 /**
  * Gives the records and states of a platform's stdin; other messages mean nothing here. Throws for a record of a stream
@@ -58,27 +59,15 @@ function stateIn({ state }: JsonObject, text: string, lineNumber: number): Input
 }
 
 /**
- * The index of the brace that ends the object `state` of a message, the last one if there are two. To parse and print
- * it would change large numbers. A `^` stands before it: `{"type":"STATE","state":{"data":{"a":1}^}}`.
+ * The index of the brace that ends the object `state` of a message: a member that is put before it is one of the state.
+ * To parse and print the message would change large numbers. The braces are tried from the last one on.
  */
 function endOfState(message: string): number | undefined {
-  let end: number | undefined;
-  let depth = 0;
-  let isInState = false;
-  let stringStart: number | undefined;
-  let lastString = '';
-  for (const { 0: token, index } of message.matchAll(ESCAPE_QUOTE_OR_BRACKET)) {
-    if (token === '"') {
-      if (stringStart !== undefined) lastString = message.slice(stringStart, index);
-      stringStart = stringStart === undefined ? index + 1 : undefined;
-    } else if (stringStart === undefined) {
-      const isOpening = token === '{' || token === '[';
-      if (isOpening && depth === 1) isInState = lastString === 'state';
-      depth += isOpening ? 1 : -1;
-      if (depth === 1 && isInState) end = index;
-    }
+  for (let index = message.lastIndexOf('}'); index > 0; index = message.lastIndexOf('}', index - 1)) {
+    const marked = tryParseJson(`${message.slice(0, index)},"${MARK}":0${message.slice(index)}`);
+    if (isObject(marked) && isObject(marked.state) && Object.hasOwn(marked.state, MARK)) return index;
   }
-  return end;
+  return undefined;
 }
 
 function keyOf(name: unknown, namespace: unknown, lineNumber: number): string {
