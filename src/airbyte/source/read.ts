@@ -130,9 +130,9 @@ async function deliverDays(streams: readonly StreamProgress[], deps: ReadDeps): 
 
 /** Gives a day to the streams that want it: its records in one pass, and a state for each. */
 async function deliverDay(result: DayResult, streams: readonly StreamProgress[], deps: ReadDeps): Promise<void> {
-  const { day } = result;
+  const streamsOfDay = streams.filter((stream) => stream.needs(result.day));
   const recipients: StreamProgress[] = [];
-  for (const stream of streams) if (stream.needs(day) && (await stream.accept(result))) recipients.push(stream);
+  for (const stream of streamsOfDay) if (await stream.accept(result)) recipients.push(stream);
   if ('checkedDay' in result) {
     const { checkedDay } = result;
     const streamSchemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
@@ -140,8 +140,7 @@ async function deliverDay(result: DayResult, streams: readonly StreamProgress[],
     for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
     await removeFiles(checkedDay.files);
   }
-  // Asked again: the day may have ended a stream by a failure.
-  for (const stream of streams) if (stream.needs(day)) await stream.completeAfter(day);
+  for (const stream of streamsOfDay) await stream.completeAfter(result.day);
 }
 
 function writeDay(day: CheckedDay, table: Table, streams: readonly StreamSchemas[], deps: ReadDeps) {

@@ -75,9 +75,9 @@ export class StreamProgress {
     return this.plan.mode === 'refresh' ? { sync_id: this.output.configuredStream.syncId } : {};
   }
 
-  /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */
+  /** Behind the last day, writes COMPLETE; a failure if a day was lost, or if nothing could be read. */
   async completeAfter(day: Day): Promise<void> {
-    if (this.plan.days.at(-1) !== day) return;
+    if (!this.output.isRunning || this.plan.days.at(-1) !== day) return;
     try {
       this.#results.finish();
     } catch (error) {
