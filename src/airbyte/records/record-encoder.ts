@@ -13,11 +13,11 @@ import { memberLabel, type RecordColumn, recordColumn } from './record-columns.t
 import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RowSelection, STREAMS, type StreamSchemas } from './streams.ts';
 
-/** Room (bytes) for the quotes and commas of a cell, and for its entry of 67 bytes in `meta.changes`. */
+/** Room (bytes) for the quotes and commas of a cell, and for its entry of 67 bytes in `meta.changes`, without names. */
 const CELL_ROOM = 300;
 /** Room for a byte of a cell. It may become six, as `\u0001`, and stand in a line twice: in its property and in `_key`. */
 const BYTE_ROOM = 2 * 6;
-/** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
+/** Room (bytes) for the start of a line, the frames of `_rescued` and `meta`, the labels that are no column, and a hash. */
 const FRAME_ROOM = 1024;
 
 const NULL_JSON = Buffer.from('null');
@@ -42,8 +42,8 @@ export class RecordEncoder {
   readonly #lineStart: Uint8Array;
   /** By column of the file; undefined for a column that is not sent. */
   #columns: (RecordColumn | undefined)[] = [];
-  /** Room (bytes) for a line without cells: its frames, and the name of each column. */
-  #emptyLineRoom = 0;
+  /** Room (bytes) for a cell without its content, whatever its column. */
+  #cellRoom = CELL_ROOM;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new WallTime();
@@ -65,7 +65,6 @@ export class RecordEncoder {
   beginFile({ columns }: Pick<CheckedFile, 'columns'>): void {
     const stream = this.#stream;
     this.#columns = columns.map(() => undefined);
-    this.#emptyLineRoom = this.#lineStart.length + FRAME_ROOM;
     for (const { name, plainName, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
         this.stats.unsentColumns.add(plainName);
@@ -74,7 +73,8 @@ export class RecordEncoder {
       const column = recordColumn(name, columns[index], stream.schemas.get(name), this.#zone);
       this.#columns[index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      this.#emptyLineRoom += 2 * column.label.length + column.rescuedLabel.length;
+      const labelBytes = Math.max(column.label.length, column.rescuedLabel.length);
+      this.#cellRoom = Math.max(this.#cellRoom, CELL_ROOM + 3 * labelBytes);
     }
   }
 
@@ -85,7 +85,7 @@ export class RecordEncoder {
     const lines = this.#lines;
     const contentBytes = filledCount === 0 ? 0 : contentEnd - row.starts[0];
     // More than the line needs, so that no byte of it is checked for room.
-    lines.reserve(this.#emptyLineRoom + filledCount * CELL_ROOM + contentBytes * BYTE_ROOM);
+    lines.reserve(FRAME_ROOM + filledCount * this.#cellRoom + contentBytes * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
