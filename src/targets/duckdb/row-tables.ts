@@ -11,10 +11,11 @@ import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredBatch } from '../../table/commit.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import { EVENTS, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
 
 // The tables with rows, `events` and `user_profiles`: their columns and comments, and how a batch is stored in them.
+// Columns of the export have no comments: each would copy the table's whole list of columns, which may be long.
 
 const TABLE_COMMENTS = {
   events: 'A row for each row of the export.',
@@ -46,9 +47,9 @@ export async function createTable(engine: Engine, table: Table, state: TableStat
   const columnsSql = [...columnTypesInFile(table, state)].map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
-  for (const column of programColumns)
-    await commentColumn(engine, table, column.name, PROGRAM_COLUMN_COMMENTS[column.name]);
-  await commentColumns(engine, table, state.columns);
+  for (const column of programColumns) {
+    await engine.run(`COMMENT ON COLUMN ${name}.${column.name} IS ${literal(PROGRAM_COLUMN_COMMENTS[column.name])}`);
+  }
   if (name === EVENTS.name) await createEventViews(engine, state.columns);
 }
 
@@ -64,23 +65,11 @@ export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<vo
     const valueSql = widenSql(columnSql, column.typeBefore, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE ${table.name} ALTER ${columnSql} SET DATA TYPE ${typeSql} USING (${valueSql})`);
   }
-  await commentColumns(engine, table, columns.filter(isAltered));
   if (table.name === EVENTS.name) await createEventViews(engine, columns);
 }
 
 /** True for a column that a batch adds or widens. */
 export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
-
-async function commentColumns(engine: Engine, table: Table, columns: readonly StoredColumn[]): Promise<void> {
-  for (const { name, source, group, type } of typedColumns(columns)) {
-    const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
-    await commentColumn(engine, table, name, text);
-  }
-}
-
-async function commentColumn(engine: Engine, { name }: Table, columnName: string, text: string): Promise<void> {
-  await engine.run(`COMMENT ON COLUMN ${name}.${identifier(columnName)} IS ${literal(text.replaceAll('\0', ''))}`);
-}
 
 /** A table with a condition: the rows that a commit of these days replaces. Of a snapshot that is all rows. */
 export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
