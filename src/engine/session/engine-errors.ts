@@ -92,7 +92,10 @@ const FAILURES = {
     toUserError: (place, sentence) => {
       const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${place}`;
       const day = /.*event_date=([\d-]{10})\//.exec(sentence)?.[1];
-      const remedy = day === undefined ? 'load it again' : `read its day again with sync … --from ${day} --to ${day}`;
+      const profilesRemedy = /\/user_profiles\/[^/]*["']/.test(sentence)
+        ? 'remove it and run sync with user_profiles set to true'
+        : 'load it again';
+      const remedy = day === undefined ? profilesRemedy : `read its day again with sync … --from ${day} --to ${day}`;
       return configError(
         `${path} is damaged and cannot be read: restore it, or ${remedy}. verify names every such file.`,
       );

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { castSql, identifier, literal } from '../../base/sql.ts';
@@ -96,13 +96,11 @@ export async function countRowsInFiles(
 }
 
 /** The local path of a file: on a disk the file itself, else a copy, made once. */
-export async function localPathOf(
-  { storage, runFolder, localPaths }: OpenPlace,
-  { day, path }: TableFile,
-): Promise<string> {
+export async function localPathOf({ storage, runFolder, localPaths }: OpenPlace, { path }: TableFile): Promise<string> {
   const fetchedPath = localPaths.get(path);
   if (fetchedPath !== undefined) return fetchedPath;
-  const localPath = await storage.localFile(path, join(runFolder.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+  // Errors of DuckDB name the folder of a copy: it tells the table, and the day.
+  const localPath = await storage.localFile(path, join(runFolder.path, dirname(path), randomUUID()));
   localPaths.set(path, localPath);
   return localPath;
 }

@@ -383,6 +383,16 @@ describe('a Delta table on a disk', () => {
     await expect(place.state()).rejects.toThrow('version 0 is missing');
   });
 
+  it('names a checkpoint that is damaged, without which the log is whole', async () => {
+    await place.load(Array.from({ length: 6 }, (_, i) => [place.of(addDays(D1, i), [{ id: `${i}` }])]));
+    const checkpoint = entryPath(5).replace('.json', '.checkpoint.parquet');
+    truncateSync(checkpoint, 100);
+    await expect(place.state()).rejects.toThrow(`${checkpoint} is damaged: restore it, or move it away.`);
+    renameSync(checkpoint, join(place.root, 'moved'));
+    expect((await place.state())?.events.receipts.size).toBe(6);
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
   it('does not grow with the square of its days: state and log of 200 days', async () => {
     const days = Array.from({ length: 200 }, (_, i) => addDays(D1, i));
     await place.load(days.slice(0, 100).map((day) => [place.of(day, [{ id: day }])]));
@@ -528,6 +538,15 @@ describe('a Delta table in a bucket', () => {
     await expect(loading).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('is damaged') });
     expect(await place.load([[place.of(D1, [{ id: 'a' }])]])).toMatchObject([{ daysWritten: [D1] }]);
     expect(await place.keys()).toEqual([`${D1} a`]);
+  });
+
+  it('names the table of a damaged file of profiles, which is read as a copy', async () => {
+    await place.loadProfiles(place.snapshot('df_external_id,df_unified_id\nm1,u1\n'));
+    for (const [key, object] of s3.objects) {
+      if (key.endsWith('.parquet')) s3.objects.set(key, { ...object, bytes: object.bytes.subarray(0, 100) });
+    }
+    const message = expect.stringContaining('run sync with user_profiles set to true');
+    await expect(place.find(['m1'])).rejects.toMatchObject({ kind: 'config', message });
   });
 
   it('names the day of a damaged file, which is read as a copy', async () => {

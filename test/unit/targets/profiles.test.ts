@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
@@ -278,6 +278,18 @@ describe('the table user_profiles of a Delta place', () => {
     await expect(place.loadProfiles(place.snapshot(FIRST))).rejects.toMatchObject({ exitCode: 3 });
     put.mockRestore();
     expect(dataFiles()).toEqual([]);
+  });
+
+  it('can be loaded anew once its damaged file is removed, as the failure says', async () => {
+    await place.loadProfiles(place.snapshot(FIRST));
+    const [path] = dataFiles();
+    truncateSync(path, 100);
+    const message = `${path} is damaged and cannot be read: restore it, or remove it and run sync with user_profiles set to true. `;
+    await expect(preview()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
+    rmSync(path);
+    await place.loadProfiles(place.snapshot(FIRST));
+    expect((await preview()).people.rowCount).toBeGreaterThan(0);
+    expect((await place.verify()).differences).toEqual([]);
   });
 
   it('names a file of which bytes were changed, wherever they are', async () => {

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DAY_MS, HOUR_MS } from '../../../../base/clock.ts';
+import { configError } from '../../../../base/errors.ts';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
+import { isEngineFailure } from '../../../../engine/session/engine-errors.ts';
 import { looksTemporary } from '../../../../fs/atomic-file.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
 import { listAll, type Storage, type StoredObject } from '../../../../storage/storage.ts';
@@ -44,7 +46,14 @@ export async function readCheckpoint(
   const subject = `${storage.address}/${path}`;
   const localPath = await storage.localFile(path, join(runFolder.path, randomUUID()));
   const from = `read_parquet(${pathLiteral(localPath)})`;
-  const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
+  const query = `SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`;
+  const rows = await engine.rows(query).catch((cause) => {
+    if (!isEngineFailure(cause, 'parquetDamaged')) throw cause;
+    throw configError(
+      `${subject} is damaged: restore it, or move it away. The entries of the log say the same, unless some are gone.`,
+      { cause },
+    );
+  });
   return rows.flatMap(({ action }) => parseAction(String(action), table, subject) ?? []);
 }
 
