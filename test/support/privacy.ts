@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Day } from '../../src/base/days.ts';
 import { LeapingClock } from './clock.ts';
+import { newFolder } from './new-folder.ts';
 import { runHere } from './processes/command-line.ts';
 import type { FaultRule } from './service/faults.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from './service/simulator.ts';
@@ -43,7 +43,7 @@ export interface Said {
 
 /** The commands, in this process, and a service that gives out prepared files. */
 export class PrivacyFixture {
-  readonly dir = mkdtempSync(join(tmpdir(), 'hashing-'));
+  readonly dir = newFolder();
   readonly clock = new LeapingClock();
   readonly #sim: TestService;
   /** Called with each export, before it is answered. */
@@ -107,8 +107,7 @@ export class PrivacyFixture {
     return files.filter((file) => file !== this.at('dfinery.json') && readFileSync(file).includes(text));
   }
 
-  async close(): Promise<void> {
-    await this.#sim.close();
-    rmSync(this.dir, { recursive: true, force: true });
+  close(): Promise<void> {
+    return this.#sim.close();
   }
 }

@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -11,6 +10,7 @@ import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import type { StoredReceipt } from '../../../src/table/receipts.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { LeapingClock } from '../../support/clock.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { dayBody, exportRequest, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
@@ -30,15 +30,12 @@ let service: TestService;
 let archive: TestService;
 
 beforeEach(async () => {
-  dir = mkdtempSync(join(tmpdir(), 'dfinery-load-'));
+  dir = newFolder();
   clock = new LeapingClock(NOON_AFTER(LAST));
   service = await startTestSimulator({ days: { history_days: 5 } }, { clock, rowsPerDay: 20 });
   archive = await startTestSimulator({ days: { history_days: 300 } }, { clock, rowsPerDay: 20 });
 });
-afterEach(async () => {
-  await Promise.all([service.close(), archive.close()]);
-  rmSync(dir, { recursive: true, force: true });
-});
+afterEach(() => Promise.all([service.close(), archive.close()]));
 
 const run = (argv: readonly string[], from = service, more: Readonly<Record<string, string>> = {}) =>
   runHere(argv, {
@@ -80,11 +77,8 @@ const headerOf = (csv: string) => csv.slice(0, csv.indexOf('\n') + 1);
 const utf16 = (csv: string) => Buffer.from(`\ufeff${csv}`, 'utf16le');
 
 async function stateOf(name: string, place: string) {
-  const days = new Days();
   const target = STATEFUL_TARGETS.find((one) => one.name === name);
-  const state = await (await target?.maintenance(days.options({ address: place })))?.readState();
-  days.close();
-  return state;
+  return (await target?.maintenance(new Days().options({ address: place })))?.readState();
 }
 
 /** What of a receipt does not depend on when and how the day came. */

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { newFolder } from '../../support/new-folder.ts';
 import { daysBack, PROGRAM } from '../../support/processes/cli-child.ts';
 import { until } from '../../support/wait.ts';
 
@@ -107,20 +107,15 @@ const ASSUMED: Readonly<Record<string, string>> = {
     'export DFINERY_BASE_URL=$SERVICE_URL DFINERY_SERVICE_ID=demo-service; mkdir -p airflow/dags; export AIRFLOW_HOME=airflow',
 };
 
-let folder = '';
-let state = '';
-let bin = '';
+const folder = newFolder();
+const [bin, state, template] = ['bin', 'state', 'template'].map((name) => join(folder, name));
 let service: ReturnType<typeof spawn>;
 let variables: Record<string, string>;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'dfinery-pages-'));
-  bin = join(folder, 'bin');
-  state = join(folder, 'state');
-  for (const name of [bin, state, join(folder, 'template')]) mkdirSync(name);
+  for (const name of [bin, state, template]) mkdirSync(name);
   for (const [name, script] of Object.entries({ ...STUBS, duckdb: '' })) {
     const text = script === '' ? DUCKDB : `#!/usr/bin/env bash\n${script}\n`;
-    writeFileSync(join(bin, name), text);
-    chmodSync(join(bin, name), 0o755);
+    writeFileSync(join(bin, name), text, { mode: 0o755 });
   }
   let said = '';
   writeFileSync(join(folder, 'scenario.json'), JSON.stringify({ events_per_day: 80 }));
@@ -132,16 +127,15 @@ beforeAll(async () => {
   await until(() => said.includes('\n'));
   const { export_token, ...config } = JSON.parse(said);
   const shared = { ...config, start_date: daysBack(9), target: 'duckdb', place: 'events.duckdb' };
-  writeFileSync(join(folder, 'template/dfinery.json'), JSON.stringify(shared));
+  writeFileSync(join(template, 'dfinery.json'), JSON.stringify(shared));
   const paths = { PATH: `${bin}:${process.env.PATH}`, NODE: process.execPath, PROGRAM, ROOT, STATE: state };
   const given = { SERVICE_URL: config.base_url };
   variables = { ...paths, ...given, HOME: folder, TMPDIR: folder, DFINERY_EXPORT_TOKEN: export_token };
-  expect(run(join(folder, 'template'), 'dfinery-elt sync duckdb events.duckdb --quiet')).toBe('');
+  expect(run(template, 'dfinery-elt sync duckdb events.duckdb --quiet')).toBe('');
   variables.DFINERY_IMPORT_TOKEN = 'demo-import-token';
 });
 afterAll(() => {
   service.kill();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Runs a script; the end of its output if it fails, else nothing. */
@@ -172,7 +166,7 @@ const WITH_COMMANDS = PAGES.filter((page) => commandsOf(page).length > 0);
 
 it.each(WITH_COMMANDS)('each command of %s works as it stands there', (page) => {
   const at = join(folder, page.replaceAll('/', '-'));
-  cpSync(join(folder, 'template'), at, { recursive: true });
+  cpSync(template, at, { recursive: true });
   cpSync(join(ROOT, 'examples'), join(at, 'examples'), { recursive: true });
   const blocks = commandsOf(page).map(said);
   // What a comment of a recipe adds to the configuration.

@@ -43,10 +43,7 @@ describe('the source as a process', () => {
     const output = await run(['discover', '--config', files.write(config)]);
     catalog = configured(output.catalog().streams);
   });
-  afterAll(async () => {
-    await sim.close();
-    files.close();
-  });
+  afterAll(() => sim.close());
   const run = (words: readonly string[], onStart: (running: RunningConnector) => void = () => {}) => {
     const running = startConnector(file, words);
     onStart(running);

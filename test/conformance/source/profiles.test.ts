@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { source } from '../../../src/airbyte/source/source.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { REQUIRED_COLUMNS } from '../../../src/cells/header.ts';
-import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
+import { startSimulator } from '../../../src/simulator/simulator.ts';
 import { configured, InputFiles, type Json, runInProcess } from '../../support/airbyte/connector.ts';
 import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
@@ -12,19 +12,12 @@ import { serve, whole } from '../../support/service/faulty-server.ts';
 const REFUSED = { answers: [{ operation: 'profiles', nth: [2], status: 401 }] };
 
 describe('the stream user_profiles', () => {
-  let files: InputFiles;
-  let service: Simulator | undefined;
-  beforeEach(() => {
-    files = new InputFiles();
-  });
-  afterEach(async () => {
-    files.close();
-    await service?.close();
-  });
+  const files = new InputFiles();
 
   /** Starts a service with profiles; returns the configuration of two days of it that are over everywhere. */
   async function start(scenario: object = {}): Promise<Json> {
-    service = await startSimulator({ scenario: { events_per_day: 20, ...scenario } });
+    const service = await startSimulator({ scenario: { events_per_day: 20, ...scenario } });
+    onTestFinished(() => service.close());
     const { service_id, export_token } = service.scenario;
     const today = dayAt(systemClock.now());
     const days = { start_date: addDays(today, -4), end_date: addDays(today, -3), to_date_inclusive: 'true' };

@@ -3,7 +3,7 @@ import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { AgreementFixture } from '../../support/targets/agreement.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
-import { Place } from '../../support/targets/place.ts';
+import { Place, type TargetName } from '../../support/targets/place.ts';
 
 /** Every order of three days. */
 const ORDERS_OF_THREE = [
@@ -21,44 +21,31 @@ const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
 /** The rows of three days, each under an id that names its day. */
 type ThreeDays = readonly (readonly Cells[])[];
 
-/** Loads the days in an order, each alone or all in one batch. */
-async function load(place: Place, days: ThreeDays, order: readonly number[], timezone?: string, isBatch = false) {
+/** A place with the days, loaded in an order, each alone or all in one batch. */
+async function loaded(name: TargetName, days: ThreeDays, order: readonly number[], timezone?: string, isBatch = false) {
+  const place = new Place(name);
   place.timezone = timezone;
   const downloads = order.map((d) => place.ofCsv(DAYS[d], [csvOf(days[d])]));
   await place.load(isBatch ? [downloads] : downloads.map((day) => [day]));
+  return place;
 }
 
 async function inOrder(days: ThreeDays, order: readonly number[], timezone?: string, isBatch = false) {
-  const place = new Place('duckdb');
-  try {
-    await load(place, days, order, timezone, isBatch);
-    const columns = await place.read(
-      'SELECT source_name, table_name, type, forms FROM _dfinery_columns ORDER BY 1, occurrence',
-    );
-    const names = columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
-    return { columns, rows: orderless(await place.read(selectOf(names, 'events'))) };
-  } finally {
-    place.close();
-  }
-}
-
-async function inParquet(days: ThreeDays, order: readonly number[], names: readonly string[], timezone?: string) {
-  const place = new Place('parquet');
-  try {
-    await load(place, days, order, timezone);
-    return orderless(await place.read(selectOf(names, 'events')));
-  } finally {
-    place.close();
-  }
+  const place = await loaded('duckdb', days, order, timezone, isBatch);
+  const columns = await place.read(
+    'SELECT source_name, table_name, type, forms FROM _dfinery_columns ORDER BY 1, occurrence',
+  );
+  const names = columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
+  return { columns, names, rows: orderless(await place.read(selectOf(names))) };
 }
 
 /** The text `null` is a value where the column is a string already, which does depend on the order. */
 const orderless = (rows: readonly Record<string, unknown>[]) =>
   rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, v]) => [k, v === '"null"' ? null : v])));
 
-const selectOf = (names: readonly string[], from: string): string =>
+const selectOf = (names: readonly string[]): string =>
   `SELECT _key, CAST(_rescued AS VARCHAR) AS r, ${names.map((name) => `CAST(to_json("${name}") AS VARCHAR) AS "${name}"`).join(', ')}
-  FROM ${from} ORDER BY _key`;
+  FROM events ORDER BY _key`;
 
 const cellsOfDay = fc
   .oneof({ weight: 9, arbitrary: forms.someForms }, fc.constant([]))
@@ -86,8 +73,8 @@ it('columns of any cells come to the same in every order, in a batch, in DuckDB 
         expect({ order, ...(await inOrder(days, order, timezone)) }).toEqual({ order, ...first });
       }
       expect(await inOrder(days, ORDERS_OF_THREE[0], timezone, true)).toEqual(first);
-      const names = first.columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
-      expect(await inParquet(days, ORDERS_OF_THREE[3], names, timezone)).toEqual(first.rows);
+      const parquet = await loaded('parquet', days, ORDERS_OF_THREE[3], timezone);
+      expect(orderless(await parquet.read(selectOf(first.names)))).toEqual(first.rows);
     }),
     { numRuns: RUNS, endOnFailure: true },
   );
@@ -98,17 +85,13 @@ it('columns of any cells come to the same in an Arrow stream of two days and in 
     // Not of three: a list of longs that first became one of doubles and then text is written as the doubles.
     fc.asyncProperty(threeDays, async ({ days, timezone }) => {
       const fixture = new AgreementFixture();
-      try {
-        fixture.timezone = timezone;
-        const downloads = [0, 1].map((d) => fixture.ofCsv(DAYS[d], [csvOf(days[d])]));
-        const table = await fixture.inDuckDb(downloads, timezone);
-        // A stream takes the files of the days with it.
-        const stream = await fixture.inArrow(downloads, timezone);
-        expect(stream.size).toBe(6);
-        expect(stream).toEqual(table);
-      } finally {
-        fixture.close();
-      }
+      fixture.timezone = timezone;
+      const downloads = [0, 1].map((d) => fixture.ofCsv(DAYS[d], [csvOf(days[d])]));
+      const table = await fixture.inDuckDb(downloads, timezone);
+      // A stream takes the files of the days with it.
+      const stream = await fixture.inArrow(downloads, timezone);
+      expect(stream.size).toBe(6);
+      expect(stream).toEqual(table);
     }),
     { numRuns: 5 },
   );

@@ -25,21 +25,17 @@ const valueAt = (column: number, row: number): string =>
 
 it('five thousand columns, mostly empty have the same values in DuckDB and in the records', async () => {
   const fixture = new AgreementFixture();
-  try {
-    const window = fixture.exported(Buffer.from(wideCsv()), [], undefined);
-    const records = await fixture.inRecords(window, undefined);
-    const duckDb = await fixture.inDuckDb([window], undefined);
-    expect(duckDb.size).toBe(ROWS);
-    for (const [key, row] of duckDb) expect(row).toEqual(records.get(key));
-    for (let k = 0; k < FILLED; k++) {
-      const text = valueAt(columnOf(3, k), 3);
-      expect(duckDb.get('e3')?.values[1 + columnOf(3, k)]).toBe(text === 'null' ? null : text);
-    }
-    const [{ n }] = await fixture.read("SELECT count(*) AS n FROM duckdb_columns() WHERE table_name = 'events'");
-    expect(Number(n)).toBeLessThan(USED + 20);
-    const [{ known }] = await fixture.read('SELECT count(*) AS known FROM _dfinery_columns');
-    expect(Number(known)).toBeGreaterThan(COLUMNS);
-  } finally {
-    fixture.close();
+  const window = fixture.exported(Buffer.from(wideCsv()), [], undefined);
+  const records = await fixture.inRecords(window, undefined);
+  const duckDb = await fixture.inDuckDb([window], undefined);
+  expect(duckDb.size).toBe(ROWS);
+  for (const [key, row] of duckDb) expect(row).toEqual(records.get(key));
+  for (let k = 0; k < FILLED; k++) {
+    const text = valueAt(columnOf(3, k), 3);
+    expect(duckDb.get('e3')?.values[1 + columnOf(3, k)]).toBe(text === 'null' ? null : text);
   }
+  const [{ n }] = await fixture.read("SELECT count(*) AS n FROM duckdb_columns() WHERE table_name = 'events'");
+  expect(Number(n)).toBeLessThan(USED + 20);
+  const [{ known }] = await fixture.read('SELECT count(*) AS known FROM _dfinery_columns');
+  expect(Number(known)).toBeGreaterThan(COLUMNS);
 });

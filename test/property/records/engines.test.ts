@@ -1,14 +1,9 @@
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import fc from '../../support/property.ts';
 import { Place } from '../../support/targets/place.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
-const ducks: Place[] = [];
-afterAll(() => {
-  fixture.close();
-  for (const duck of ducks) duck.close();
-});
 
 const HEADER = 'df_event_detail_log_id,df_event_log_id,df_items_df_price,df_items_tag,event_name,n,note';
 const row = fc.record({
@@ -50,28 +45,22 @@ it('records and tables have the same keys, events, items and values', async () =
       const csv = csvOf(rows);
       const written = await fixture.write(csv, STREAMS);
       const duck = new Place('duckdb');
-      ducks.push(duck);
       await duck.load([[duck.ofCsv('2026-01-02', [csv])]]);
       const table = async (sql: string) => (await duck.read(sql)).map((one) => Object.values(one).map(value));
       const fields = (stream: 'events' | 'event_items', ...names: string[]) =>
         written.data(stream).map((data) => names.map((name) => value(data[name])));
       const price = 'df_items_df_price';
-      const columns = (await duck.read('DESCRIBE events')).map((one) => String(one.column_name));
-      const or = (name: string) => (columns.includes(name) ? `"${name}"` : 'NULL');
       expect(sorted(fields('events', '_key', 'n', 'note', price))).toEqual(
-        sorted(await table(`SELECT _key, ${or('n')}, ${or('note')}, ${or(price)} FROM events`)),
+        sorted(await table(`SELECT _key, n, note, ${price} FROM events`)),
       );
-      const items = (await duck.read('DESCRIBE event_items')).map((one) => String(one.column_name));
-      const item = (name: string) => (items.includes(name) ? `"${name}"` : 'NULL');
       expect(sorted(fields('event_items', '_key', 'df_price', 'tag', 'item_position'))).toEqual(
-        sorted(await table(`SELECT _key, ${item('df_price')}, ${item('tag')}, item_position FROM event_items`)),
+        sorted(await table('SELECT _key, df_price, tag, item_position FROM event_items')),
       );
       const named = written
         .data('event_logs')
         .flatMap(({ df_event_log_id: id }) => (id === 'z' || rows.some(({ log }) => log === id) ? [id] : []));
-      const log = or('df_event_log_id');
       expect(sorted(named.map((id) => [id]))).toEqual(
-        sorted(await table(`SELECT ${log} FROM event_logs WHERE ${log} IS NOT NULL`)),
+        sorted(await table('SELECT df_event_log_id FROM event_logs WHERE df_event_log_id IS NOT NULL')),
       );
       const [[count]] = await table('SELECT count(*) FROM event_logs');
       expect(String(written.streams[1].recordCount)).toBe(count);

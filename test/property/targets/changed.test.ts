@@ -110,22 +110,18 @@ describe.each(TARGET_NAMES)('a table made of the days of %s that changed', (name
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 5 }), async (steps) => {
           const place = new Place(name);
-          try {
-            // Its values are typed anew with each type that widens.
-            await place.load([[place.of(addDays(FIRST, 8), [{ id: 'z', n: '1', late: '1', df_unified_id: 'u3' }])]]);
-            const mirror = new Mirror(place);
+          // Its values are typed anew with each type that widens.
+          await place.load([[place.of(addDays(FIRST, 8), [{ id: 'z', n: '1', late: '1', df_unified_id: 'u3' }])]]);
+          const mirror = new Mirror(place);
+          await mirror.read();
+          for (const next of steps) {
+            const { cuts } = await record({ folder: dirname(place.root) }, () => execute(place, mirror, next));
+            if (next.killedAt !== null) cuts[Math.floor(next.killedAt * cuts.length)]?.restore();
             await mirror.read();
-            for (const next of steps) {
-              const { cuts } = await record({ folder: dirname(place.root) }, () => execute(place, mirror, next));
-              if (next.killedAt !== null) cuts[Math.floor(next.killedAt * cuts.length)]?.restore();
-              await mirror.read();
-              // What a kill left half-way is mended by the next run.
-              await place.load([[place.of(addDays(FIRST, 9), [{ id: 'other' }])]]);
-              await mirror.read();
-              expect(mirror.rows).toEqual(await mirror.rowsOfPlace());
-            }
-          } finally {
-            place.close();
+            // What a kill left half-way is mended by the next run.
+            await place.load([[place.of(addDays(FIRST, 9), [{ id: 'other' }])]]);
+            await mirror.read();
+            expect(mirror.rows).toEqual(await mirror.rowsOfPlace());
           }
         }),
         { numRuns: RUNS, endOnFailure: true },

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
@@ -9,6 +8,7 @@ import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
 import { runConnector } from '../../../src/airbyte/protocol/run-connector.ts';
 import type { Clock } from '../../../src/base/clock.ts';
 import { systemEnv } from '../../../src/base/env.ts';
+import { newFolder } from '../new-folder.ts';
 
 export type Json = Record<string, unknown>;
 
@@ -113,7 +113,7 @@ export class Output {
 
 /** Input files of a connector, mode 0444 as some clients write them. */
 export class InputFiles {
-  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-airbyte-'));
+  readonly dir = newFolder();
   #count = 0;
 
   write(value: unknown, extension = 'json'): string {
@@ -121,10 +121,6 @@ export class InputFiles {
     writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value));
     chmodSync(path, 0o444);
     return path;
-  }
-
-  close(): void {
-    rmSync(this.dir, { recursive: true, force: true });
   }
 }
 

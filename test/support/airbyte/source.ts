@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { expect } from 'vitest';
 import { source } from '../../../src/airbyte/source/source.ts';
 import { LeapingClock } from '../clock.ts';
@@ -73,8 +72,7 @@ export class SourceFixture {
       });
   }
 
-  async close(): Promise<void> {
-    await this.sim.close();
-    rmSync(this.files.dir, { recursive: true, force: true });
+  close(): Promise<void> {
+    return this.sim.close();
   }
 }

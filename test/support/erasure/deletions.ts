@@ -106,10 +106,7 @@ export function setUpDeletions(settings: Json = {}): DeletionSetup {
     setup.folders = newFolders();
     setup.files = new InputFiles();
   });
-  afterEach(async () => {
-    await setup.server?.close();
-    setup.files?.close();
-  });
+  afterEach(() => setup.server?.close());
   setup.config = (more = {}) => ({
     base_url: setup.server?.url,
     service_id: 'svc 1/ä',

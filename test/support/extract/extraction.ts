@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
@@ -16,6 +13,7 @@ import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type PlanInput, planRun, type RunPlan } from '../../../src/extract/which-days.ts';
 import type { ExportClient } from '../../../src/service/export/client.ts';
 import { LeapingClock } from '../clock.ts';
+import { newFolder } from '../new-folder.ts';
 import { CANARY, exportService, recorder } from '../service/service.ts';
 import { type ScenarioPatch, TestService, type TruthRow } from '../service/test-service.ts';
 
@@ -166,7 +164,7 @@ function byDay(rows: readonly EventRow[], zoneHours: number): Map<Day, TruthRow[
 
 /** A spool folder, a service, a clock, a target, and the runs between them, until the end of the test. */
 export class Fixture {
-  readonly spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
+  readonly spoolDir = newFolder();
   readonly clock: LeapingClock;
   readonly sim: TestService;
   readonly #recorder = recorder();
@@ -285,6 +283,5 @@ export class Fixture {
   async close(): Promise<void> {
     await this.#client.close();
     await this.sim.close();
-    rmSync(this.spoolDir, { recursive: true, force: true });
   }
 }

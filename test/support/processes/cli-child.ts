@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
+import { newFolder } from '../new-folder.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
 import type { ScenarioPatch, TestService, TestServiceOptions } from '../service/test-service.ts';
 import { query } from '../targets/query.ts';
@@ -63,7 +63,7 @@ export class CliChild {
 
 /** A folder with a configuration, a database, a spool; and a simulator by the system's clock. */
 export class CliFixture {
-  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-cli-'));
+  readonly dir = newFolder();
   readonly file = join(this.dir, 'events.duckdb');
   readonly spool = join(this.dir, 'spool');
   readonly sim: TestService;
@@ -160,7 +160,6 @@ export class CliFixture {
     // A child that still writes would put files into folders that are being removed.
     await Promise.allSettled([...this.#children].map(({ ended }) => ended));
     await this.sim.close();
-    rmSync(this.dir, { recursive: true, force: true });
   }
 }
 

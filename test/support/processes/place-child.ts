@@ -16,7 +16,6 @@ async function main([name, path, list]: readonly string[]): Promise<void> {
   const sink = await target.open(days.options({ address: path, lockWaitMs: 60_000, memoryLimit: undefined }));
   for (const batch of batches) await committed(() => sink.commit(batch, days.facts('2026-01-01')));
   await sink.close();
-  days.close();
   process.stdout.write(`${process.resourceUsage().maxRSS}\n`);
 }
 

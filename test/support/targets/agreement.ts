@@ -58,14 +58,10 @@ export class AgreementFixture extends Place {
 
   async inParquet(day: CheckedDay, timezone: string | undefined): Promise<Held> {
     const parquet = new Place('parquet');
-    try {
-      parquet.timezone = timezone;
-      await parquet.load([[day]]);
-      const files = `read_parquet(${literal(`${parquet.place}/events/*/*.parquet`)}, hive_partitioning = false)`;
-      return await this.#held(this.place, files, day, timezone !== undefined);
-    } finally {
-      parquet.close();
-    }
+    parquet.timezone = timezone;
+    await parquet.load([[day]]);
+    const files = `read_parquet(${literal(`${parquet.place}/events/*/*.parquet`)}, hive_partitioning = false)`;
+    return this.#held(this.place, files, day, timezone !== undefined);
   }
 
   /** The rows of one stream over these days, by the header of the first. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
@@ -12,6 +11,7 @@ import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
 import type { ColumnSettings } from '../../../src/table/column-type.ts';
 import type { LoadOptions } from '../../../src/targets/contract.ts';
+import { newFolder } from '../new-folder.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
 
@@ -22,7 +22,7 @@ export type PlaceSettings = Partial<LoadOptions & ColumnSettings>;
 
 /** Downloads of days, made of rows, and the options with which a place is opened. */
 export class Days {
-  readonly dir: string = mkdtempSync(join(tmpdir(), 'dfinery-days-'));
+  readonly dir = newFolder();
   readonly log: LogEvent[] = [];
   readonly signal: AbortSignal = new AbortController().signal;
   clock: Clock = systemClock;

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StreamStats } from '../../../src/airbyte/records/record-encoder.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
@@ -9,6 +8,7 @@ import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedFile } from '../../../src/extract/checked-day.ts';
 import { EVENTS, USER_PROFILES } from '../../../src/table/tables.ts';
+import { newFolder } from '../new-folder.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
@@ -43,7 +43,7 @@ export interface WriteOptions {
 
 /** A folder for spool files, and the writer run over them. */
 export class RecordFixture {
-  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-records-'));
+  readonly dir = newFolder();
   #files = 0;
 
   spool(csv: string | Uint8Array, timezone?: string): CheckedFile {
@@ -78,10 +78,6 @@ export class RecordFixture {
       lines,
       data: (stream) => lines.filter((line) => line.record.stream === stream).map((line) => line.record.data),
     };
-  }
-
-  close(): void {
-    rmSync(this.dir, { recursive: true, force: true });
   }
 }
 

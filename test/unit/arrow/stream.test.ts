@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { arrow } from '../../../src/targets/targets.ts';
 import { expectMode } from '../../support/modes.ts';
 import { ArrowFixture } from '../../support/targets/arrow.ts';
@@ -13,7 +13,6 @@ describe('an Arrow stream', () => {
   beforeEach(() => {
     fixture = new ArrowFixture();
   });
-  afterEach(() => fixture.close());
 
   const keys = () => fixture.rows().map(({ _key }) => _key);
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { reportPage } from '../../../src/cli/report/report-page.ts';
 import { newPlaceState } from '../../../src/table/place-state.ts';
 import { receiptsOf } from '../../../src/table/receipts.ts';
@@ -126,7 +126,6 @@ describe('the page of a target', () => {
 
 it('a report calls a day lost by the given history_days', async () => {
   const place = new Place('duckdb');
-  onTestFinished(() => place.close());
   await place.load([[place.of('2026-01-06', [{ id: 'a' }])]]);
   const page = `${place.dir}/page.html`;
   const isLost = async (env: Record<string, string>) => {

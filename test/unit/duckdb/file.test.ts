@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { engineError, isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
 import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
@@ -16,7 +16,6 @@ describe('a DuckDB file', () => {
   beforeEach(() => {
     place = new Place('duckdb');
   });
-  afterEach(() => place.close());
 
   it('has comments on tables and the columns of the program, and nothing but what is documented', async () => {
     await place.load([[place.of(D1, [{ id: 'a', note: 'x' }])]]);
@@ -75,7 +74,6 @@ describe('a DuckDB file', () => {
     await place.read('CREATE TABLE other AS SELECT 1 AS x');
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     expect(await place.read('SELECT x FROM other')).toEqual([{ x: 1 }]);
-    place.close();
     place = new Place('duckdb');
     await place.read('CREATE TABLE events AS SELECT 1 AS x');
     const loading = place.load([[place.of(D1, [{ id: 'a' }])]]);
@@ -86,7 +84,6 @@ describe('a DuckDB file', () => {
   it('is refused if it is no DuckDB file, of a later version, or an address', async () => {
     writeFileSync(place.place, 'a,b\n1,2\n');
     await expect(place.load([])).rejects.toMatchObject({ kind: 'config' });
-    place.close();
     place = new Place('duckdb');
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await place.read('UPDATE _dfinery_state SET v = 99');

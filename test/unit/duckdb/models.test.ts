@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { MODELS } from '../../../src/targets/duckdb/models/models.ts';
 import { csvOf } from '../../support/targets/csv.ts';
@@ -69,7 +69,6 @@ let place: Place;
 beforeEach(() => {
   place = new Place('duckdb');
 });
-afterEach(() => place.close());
 
 const models = () => writeModels(place.options());
 

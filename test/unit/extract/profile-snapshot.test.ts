@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/clock.ts';
 import type { UserError } from '../../../src/base/errors.ts';
 import type { Suppression } from '../../../src/cells/columns/export-scanner.ts';
@@ -25,7 +25,6 @@ describe('the snapshot of user profiles', () => {
     sent = 0;
     place.clock = { now: () => now, sleep: async () => {}, after: () => () => {} };
   });
-  afterEach(() => place.close());
 
   /** Opens the place as a sync does; returns the failure with which it would end. */
   async function sync(answer: readonly Step[], settings = SETTINGS, suppression?: Suppression) {

@@ -1,8 +1,7 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
-afterAll(() => fixture.close());
 
 const KEYS = 'df_event_detail_log_id,df_event_log_id';
 

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { quoted } from '../../support/targets/csv.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
-afterAll(() => fixture.close());
 
 const csvOf = (header: readonly string[], rows: readonly (readonly string[])[]) =>
   `${[header, ...rows].map((row) => row.map(quoted).join(',')).join('\n')}\n`;

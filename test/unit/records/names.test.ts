@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { StreamName } from '../../../src/airbyte/records/streams.ts';
 import { discoveredStream } from '../../../src/airbyte/source/discover.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
-afterAll(() => fixture.close());
 
 const KEYS = ['df_event_detail_log_id', 'df_event_log_id'];
 const nameWithHash = (name: string, source: string): string =>

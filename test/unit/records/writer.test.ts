@@ -1,9 +1,8 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { quoted } from '../../support/targets/csv.ts';
 import { EMITTED_AT, type PropertyKind, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
-afterAll(() => fixture.close());
 
 const ID = 'df_event_detail_log_id';
 const KEYS = 'df_event_detail_log_id,df_event_log_id';

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
@@ -16,7 +16,6 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
   beforeEach(() => {
     place = new Place(name);
   });
-  afterEach(() => place.close());
 
   const cells = (columns = '*') => place.read(`SELECT ${columns} FROM events ORDER BY event_date, _key`);
 

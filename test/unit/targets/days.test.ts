@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { filesBelow, Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
@@ -12,7 +12,6 @@ describe.each(TARGET_NAMES)('%s', (name) => {
   beforeEach(() => {
     place = new Place(name);
   });
-  afterEach(() => place.close());
 
   const agrees = async () => expect((await place.verify()).differences).toEqual([]);
 

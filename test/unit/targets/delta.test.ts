@@ -39,7 +39,6 @@ describe('a Delta table on a disk', () => {
   beforeEach(() => {
     place = new Place('delta');
   });
-  afterEach(() => place.close());
 
   const log = () => join(place.place, 'events/_delta_log');
   const entryPath = (version: number) => join(log(), `${String(version).padStart(20, '0')}.json`);
@@ -433,7 +432,6 @@ describe('a Delta table in a bucket', () => {
   });
   afterEach(async () => {
     vi.unstubAllEnvs();
-    place.close();
     await s3.close();
   });
 

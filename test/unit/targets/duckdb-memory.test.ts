@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
-import { afterEach, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { buildChild, startChild } from '../../support/processes/start-child.ts';
 import { Place } from '../../support/targets/place.ts';
@@ -12,7 +12,6 @@ const FIRST = '2026-01-01';
 
 const place = new Place('duckdb');
 beforeAll(buildChild);
-afterEach(() => place.close());
 
 const day = (date: string) => {
   const rows = Array.from({ length: ROWS }, (_, i) => ({

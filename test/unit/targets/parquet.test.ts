@@ -15,7 +15,7 @@ import fs, {
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { HOUR_MS } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { configError } from '../../../src/base/errors.ts';
@@ -37,7 +37,6 @@ describe('a Parquet folder', () => {
   beforeEach(() => {
     place = new Place('parquet');
   });
-  afterEach(() => place.close());
 
   const fileOf = (day: string) => join(place.place, `events/event_date=${day}/data.parquet`);
   const profilesFile = () => join(place.place, 'user_profiles/data.parquet');
@@ -113,7 +112,6 @@ describe('a Parquet folder', () => {
       for (const sink of sinks) await sink.close();
       const target = name === 'parquet' ? delta.target : place.target;
       expect((await (await target.maintenance(place.options())).verify()).differences).toEqual([]);
-      delta.close();
     },
   );
 

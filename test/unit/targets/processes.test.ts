@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { buildChild, startChild } from '../../support/processes/start-child.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
@@ -10,7 +10,6 @@ describe.each(TARGET_NAMES)('%s', (name) => {
   beforeEach(() => {
     place = new Place(name);
   });
-  afterEach(() => place.close());
 
   it('takes days in any order from five processes at once', async () => {
     const days = Array.from({ length: 15 }, (_, i) => `2026-01-${String(i + 1).padStart(2, '0')}`);

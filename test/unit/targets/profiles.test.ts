@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
 import { EXTERNAL_ID } from '../../../src/cells/header.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
@@ -24,7 +24,6 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
   beforeEach(() => {
     place = new Place(name);
   });
-  afterEach(() => place.close());
 
   it('holds every cell of the snapshot, with both ids as text, and no day', async () => {
     expect(await place.loadProfiles(place.snapshot(FIRST, { requested_at: '2026-01-05T06:07:08.000Z' }))).toBe(3);
@@ -222,7 +221,6 @@ describe('the table user_profiles of a Delta place', () => {
     place = new Place('delta');
     await place.load([[place.of(D1, EVENTS)]]);
   });
-  afterEach(() => place.close());
 
   const profiles = (...path: readonly string[]) => join(place.root, 'user_profiles', ...path);
   const dataFiles = () => filesBelow(profiles()).filter((path) => path.endsWith('.parquet'));

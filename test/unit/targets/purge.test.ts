@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DuckDBConnection } from '@duckdb/node-api';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { HAS_MODES } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
@@ -25,7 +25,6 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
   beforeEach(() => {
     place = new Place(name);
   });
-  afterEach(() => place.close());
 
   const purge = async (onFound: () => Promise<number>) =>
     (await place.people()).purge({ ids: ['m1'], byColumn: 'member' }, onFound);
@@ -133,7 +132,6 @@ describe('a purge of a DuckDB file with tables of others', () => {
     place = new Place('duckdb');
     await place.load([[place.of(D1, [person('a', 'm1'), person('b', 'm2')])]]);
   });
-  afterEach(() => place.close());
 
   const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], byColumn: 'member' });
 

@@ -121,7 +121,6 @@ describe.each(['duckdb', 'parquet', 'delta', 'delta in a bucket'])('%s:', (kind)
   });
   afterEach(async () => {
     vi.unstubAllEnvs();
-    place.close();
     await s3?.close();
   });
 

@@ -1,6 +1,6 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import { NOTHING_STORED } from '../../../src/table/commit.ts';
@@ -16,7 +16,6 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     place = new Place(name);
     await place.load([[place.of(D1, ROWS), place.of(D2, []), place.of(D3, ROWS, { is_over: false })]]);
   });
-  afterEach(() => place.close());
 
   const again = (facts = {}): CheckedDay[] => [
     place.of(D1, ROWS),
