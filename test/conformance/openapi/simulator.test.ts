@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
-import { refusal } from '../../support/service/faults.ts';
 import { type OperationId, validateResponse } from '../../support/service/openapi.ts';
 import {
   dayBody,
@@ -43,24 +42,18 @@ interface Circumstances {
   readonly headers?: Record<string, string>;
 }
 
-const fault = (...refused: Parameters<typeof refusal>): Circumstances => ({
-  scenario: { fault: () => refusal(...refused) },
-});
 const exportCases: [name: string, status: number, message: string | undefined, Circumstances][] = [
   ['data', 200, undefined, {}],
   ['data of the tests', 200, undefined, { scenario: {} }],
   ['the other event name', 200, undefined, { scenario: { columns: { event_name: 'df_event_name' } } }],
   ['few properties', 200, undefined, { body: { ...asked, properties: ['sum'], properties_condition_type: 'include' } }],
-  ['a failure', 200, 'client_connection_closed', fault(200, { message: 'client_connection_closed' })],
   ['no condition', 400, 'invalid_parameter', { body: { from_date: DAY } }],
   ['a bad date', 400, 'invalid_parameter', { body: { ...asked, from_date: '2026-1-10' } }],
   ['an old date', 400, 'exceed_date_range_limit', { body: dayBody('2025-11-01') }],
   ['a wrong token', 401, 'unauthorized_token', { headers: { Authorization: 'Bearer other' } }],
   ['no quota', 429, 'too_many_api_requests', { scenario: { limits: { exports_per_hour: 0 } } }],
   ['no slot', 429, 'too_many_api_requests', { scenario: { limits: { concurrent_exports: 0 } } }],
-  ['an unknown error', 500, 'unknown_error', fault(500, { message: 'unknown_error' })],
   ['a query too big', 500, 'query_error', { scenario: { isTooBig: () => true } }],
-  ['HTML', 503, undefined, fault(503)],
 ];
 
 const deleteCases: [name: string, status: number, code: string, { body?: string; headers?: Record<string, string> }][] =
