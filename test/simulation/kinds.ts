@@ -1,4 +1,4 @@
-import { type Kind, World } from './simulation.ts';
+import type { Kind } from './simulation.ts';
 
 const LARGE_DAYS = ['2026-03-01', '2026-03-09', '2026-03-15'];
 
@@ -55,14 +55,5 @@ const KINDS: readonly Kind[] = [
 export const RUNS = 24;
 const SEEDS = (process.env.SIMULATION_SEEDS ?? '1').split(',').map(Number);
 export const HOURS = [3, 9, 14, 24, 24, 25, 31];
-
-export async function inWorld(kind: Kind, seed: number, work: (world: World) => Promise<void>): Promise<void> {
-  const world = await World.open(kind, seed);
-  try {
-    await work(world);
-  } finally {
-    await world.close();
-  }
-}
 
 export const CASES = SEEDS.flatMap((seed) => KINDS.map((kind) => ({ seed, kind, name: kind.name })));

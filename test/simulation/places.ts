@@ -1,9 +1,9 @@
-import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Day } from '../../src/base/days.ts';
 import { literal } from '../../src/base/sql.ts';
 import { liveDeltaFiles } from '../support/targets/delta-files.ts';
-import type { TargetName } from '../support/targets/place.ts';
+import { filesBelow, type TargetName } from '../support/targets/place.ts';
 import { query } from '../support/targets/query.ts';
 import { rowText } from './truth.ts';
 
@@ -69,13 +69,7 @@ export class Place {
 
 /** All files of a Parquet folder; names of temporary files do not end in `.parquet`. */
 async function readParquet(folder: string): Promise<Record<string, unknown>[]> {
-  const days = existsSync(join(folder, 'events'))
-    ? readdirSync(join(folder, 'events')).filter((name) => /^event_date=/.test(name))
-    : [];
-  const files = days.filter((name) =>
-    readdirSync(join(folder, 'events', name)).some((file) => file.endsWith('.parquet')),
-  );
-  if (files.length === 0) return [];
+  if (!filesBelow(join(folder, 'events')).some((file) => file.endsWith('.parquet'))) return [];
   const glob = literal(join(folder, 'events', '*', '*.parquet'));
   const options = 'hive_partitioning = true, hive_types = {event_date: VARCHAR}';
   // All live files have the same columns: a reader that takes those of the first file must find them in the others.

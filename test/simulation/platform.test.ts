@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { CASES, HOURS, inWorld, RUNS } from './kinds.ts';
+import { CASES, HOURS, RUNS } from './kinds.ts';
 import { PlatformSimulation } from './platform.ts';
+import { World } from './simulation.ts';
 
 describe.each(['append_dedup', 'append'] as const)(
   'twenty-four syncs of a platform (%s) have every row of the truth',
@@ -8,13 +9,12 @@ describe.each(['append_dedup', 'append'] as const)(
     it.each(CASES.filter(({ kind }) => mode === 'append_dedup' || kind.append !== 'never'))(
       '$name (seed $seed)',
       async ({ kind, seed }) => {
-        await inWorld(kind, seed, async (world) => {
-          const platform = new PlatformSimulation(world, mode);
-          for (let run = 0; run < RUNS; run++) await platform.step(world.random.pick(HOURS), world.random.chance(0.3));
-          await platform.step(24, false);
-          await platform.step(24, false);
-          expect(platform.rows).toBeGreaterThan(50);
-        });
+        const world = await World.open(kind, seed);
+        const platform = new PlatformSimulation(world, mode);
+        for (let run = 0; run < RUNS; run++) await platform.step(world.random.pick(HOURS), world.random.chance(0.3));
+        await platform.step(24, false);
+        await platform.step(24, false);
+        expect(platform.rows).toBeGreaterThan(50);
       },
     );
   },

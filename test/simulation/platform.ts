@@ -13,6 +13,11 @@ const STEADY = new Set([
 const steadyText = (cells: Iterable<readonly [string, unknown]>): string =>
   rowText([...cells].filter(([name]) => STEADY.has(name)));
 
+interface StreamState {
+  readonly from_date: Day;
+  readonly gaps?: readonly Day[];
+}
+
 /** A platform that runs the source, keeps its last STATE, and the records before that STATE: later ones it drops. */
 export class PlatformSimulation {
   readonly #world: World;
@@ -76,34 +81,26 @@ export class PlatformSimulation {
     if (last !== -1) this.#state = output.lastStates();
   }
 
-  get #cursor(): Day {
-    const [state] = (this.#state ?? []) as {
-      readonly stream: { readonly stream_state: { readonly from_date: Day } };
-    }[];
-    return state?.stream.stream_state.from_date ?? START;
+  get #streamState(): StreamState {
+    const [state] = (this.#state ?? []) as { readonly stream: { readonly stream_state: StreamState } }[];
+    return state?.stream.stream_state ?? { from_date: START };
   }
 
   /** Each row that is before the cursor for sure is there; under plain append, exactly once. */
   #check(): void {
     const stored = new Map<string, number>();
     for (const { text } of this.#records) stored.set(text, (stored.get(text) ?? 0) + 1);
-    for (const day of daysOf(START, addDays(this.#cursor, -1))) {
+    const { from_date: cursor, gaps } = this.#streamState;
+    for (const day of daysOf(START, addDays(cursor, -1))) {
       const at = Math.min(startOf(day) + 36 * HOUR, this.#readAt);
       for (const row of this.#world.truth.shown(day, at)) {
-        if (row.until !== undefined || this.#isLost(day)) continue;
+        if (row.until !== undefined || gaps?.includes(day)) continue;
         const text = steadyText(row.cells);
         const count = stored.get(text) ?? 0;
         const isRight = this.#mode === 'append' ? count === 1 : count > 0;
         if (!isRight) throw new Error(this.#story(`a row of ${day} is there ${count} times: ${text}`));
       }
     }
-  }
-
-  #isLost(day: Day): boolean {
-    const [state] = (this.#state ?? []) as {
-      readonly stream: { readonly stream_state: { readonly gaps?: readonly Day[] } };
-    }[];
-    return state?.stream.stream_state.gaps?.includes(day) ?? false;
   }
 
   #story(what: string): string {

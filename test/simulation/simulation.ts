@@ -1,15 +1,15 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { addDays, type Day, dayAt, daysOf } from '../../src/base/days.ts';
 import { LeapingClock } from '../support/clock.ts';
+import { newFolder } from '../support/new-folder.ts';
 import { CliChild, PROGRAM } from '../support/processes/cli-child.ts';
 import { type Done, runHere } from '../support/processes/command-line.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { type Fault, type FaultRule, limited, refusal } from '../support/service/faults.ts';
-import { SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
-import { type ScenarioPatch, TestService } from '../support/service/test-service.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../support/service/simulator.ts';
+import type { ScenarioPatch, TestService } from '../support/service/test-service.ts';
 import type { TargetName } from '../support/targets/place.ts';
 import { violations } from './invariants.ts';
 import { Place } from './places.ts';
@@ -44,9 +44,9 @@ export type Disturbance =
   | 'back_up'
   | 'restore';
 
-/** A service over a truth, a machine with a clock, and runs of the command line. */
+/** A service over a truth, a machine with a clock, and runs of the command line; until the end of the test. */
 export class World {
-  readonly dir = mkdtempSync(join(tmpdir(), 'simulation-'));
+  readonly dir = newFolder();
   readonly clock: LeapingClock;
   readonly service: TestService;
   readonly truth: Truth;
@@ -65,14 +65,8 @@ export class World {
     const clock = new LeapingClock(BEGIN);
     const truth = new Truth({ seed, zoneHours: 9, isRestless: true, ...kind.truth });
     const scenario = { ...kind.scenario, days: { zone_hours: kind.truth?.zoneHours ?? 9, ...kind.scenario?.days } };
-    const rows = (day: Day) => truth.rows(day);
-    const service = await TestService.start({
-      clock,
-      exportToken: TOKENS.export,
-      serviceId: SERVICE_ID,
-      scenario,
-      truth: rows,
-    });
+    const service = await startTestSimulator(scenario, { clock, truth: (day) => truth.rows(day) });
+    onTestFinished(() => service.close());
     return new World(kind, seed, clock, truth, service);
   }
 
@@ -108,22 +102,10 @@ export class World {
 
   /** Runs it as a process whose clock shows the same time. */
   start(words: readonly string[], env: Readonly<Record<string, string>>, shell?: string): CliChild {
-    const node = [
-      process.execPath,
-      '-r',
-      join(PROCESSES, 'clock.cjs'),
-      '-r',
-      join(PROCESSES, 'kill-after.cjs'),
-      PROGRAM,
-    ];
-    const argv = [...node, ...words, '--config', this.config(), '--json'];
+    const preloads = ['clock.cjs', 'kill-after.cjs'].flatMap((name) => ['-r', join(PROCESSES, name)]);
+    const argv = [process.execPath, ...preloads, PROGRAM, ...words, '--config', this.config(), '--json'];
     const [program = '', ...rest] = shell === undefined ? argv : ['bash', '-c', `${shell}; exec "$@"`, 'bash', ...argv];
     return new CliChild(program, rest, { CLOCK_AT: String(this.clock.now()), TMPDIR: this.dir, ...env });
-  }
-
-  async close(): Promise<void> {
-    await this.service.close();
-    rmSync(this.dir, { recursive: true, force: true });
   }
 }
 
