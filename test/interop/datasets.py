@@ -1,9 +1,7 @@
 """Parquet and Arrow: every reader sees every value of the export, of the same types."""
 
 import json
-import os
 import subprocess
-import sys
 from datetime import datetime, timedelta, timezone
 
 import duckdb
@@ -13,19 +11,9 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.ipc
 
-from _service import PROGRAM, SCRATCH, export, run, simulator, write_config
+from _service import PROGRAM, SCRATCH, check_none, export, finish, run, simulator, write_config
+from _spark import rows_of, session
 from _truth import differences
-
-FAILED = []
-
-
-def check(name: str, problems) -> None:
-    problems = list(problems)
-    print(f"{'ok    ' if not problems else 'FAILED'} {name}" + (f": {len(problems)} differences" if problems else ""))
-    for problem in problems[:5]:
-        print(f"         {problem}")
-    if problems:
-        FAILED.append(name)
 
 
 def by_key(rows: list[dict]) -> dict[str, dict]:
@@ -57,28 +45,7 @@ def read_duckdb(path: str):
 
 
 def read_spark(path: str):
-    from pyspark.sql import SparkSession
-
-    os.environ["TZ"] = "UTC"
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-    zoned = dict(session.read.parquet(path).dtypes)["df_server_datetime"] == "timestamp"
-    rows = [row.asDict(recursive=True) for row in session.read.parquet(path).collect()]
-    for row in rows:
-        for name, value in row.items():
-            if zoned and isinstance(value, datetime):
-                row[name] = value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value
-    return rows
+    return rows_of(session().read.parquet(path))
 
 
 PARQUET = {
@@ -128,21 +95,21 @@ def suite(config: dict, zone: str | None) -> None:
     events = f"{lake}/events"
     for name, read in PARQUET.items():
         try:
-            check(f"parquet, {label}, {name}", differences(by_key(read(events)), truth, columns, zone))
+            check_none(f"parquet, {label}, {name}", differences(by_key(read(events)), truth, columns, zone))
         except Exception as error:  # a reader that cannot read is a finding like any other
-            check(f"parquet, {label}, {name}", [f"{type(error).__name__}: {error}"])
+            check_none(f"parquet, {label}, {name}", [f"{type(error).__name__}: {error}"])
     schema = pyarrow.dataset.dataset(events, format="parquet", partitioning="hive").schema
     wanted = types_of(manifest, zone)
-    check(
+    check_none(
         f"parquet types, {label}",
         (f"{name}: {schema.field(name).type}, not {kind}" for name, kind in wanted.items() if str(schema.field(name).type) != kind),
     )
     for name, read in ARROW.items():
         rows = by_key(read_pipe(["sync", "arrow", "-", *span], read))
-        check(f"arrow, {label}, {name}", differences(rows, truth, columns, zone))
+        check_none(f"arrow, {label}, {name}", differences(rows, truth, columns, zone))
 
 
 with simulator(events_per_day=300) as config:
     suite(config, None)
     suite(config, "America/New_York")
-sys.exit(1 if FAILED else 0)
+finish()

@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -14,19 +13,13 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from _service import SCRATCH
+from _service import SCRATCH, free_port
 
 HOME = SCRATCH / "airflow"
 BIN = Path(sys.executable).parent
 # How long one run of a DAG may take.
 RUN_SECONDS = 900
 OVER = ("success", "failed")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Airflow:

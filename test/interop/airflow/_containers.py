@@ -7,25 +7,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from _airflow import free_port
-
-PROJECT = Path(__file__).parents[3]
-IMAGE = "localhost/dfinery-elt"
-
-
-def build() -> None:
-    engine = f"{PROJECT / 'test/images/engine'}:{os.environ['PATH']}"
-    # What it needs comes over the network, which may hiccup.
-    for pause in (5, 20, None):
-        done = subprocess.run(
-            ["docker", "build", "-t", IMAGE, "."],
-            cwd=PROJECT, env={**os.environ, "PATH": engine}, capture_output=True, text=True, timeout=900,
-        )  # fmt: skip
-        if done.returncode == 0:
-            return
-        if pause is None:
-            raise AssertionError(done.stderr[-3000:])
-        time.sleep(pause)
+from _service import PROJECT, build_image, free_port
 
 
 @contextlib.contextmanager
@@ -37,7 +19,7 @@ def docker_api():
         yield {}
         return
     os.environ["CONTAINER_TOOLS"] = str((PROJECT / tools).resolve())
-    build()
+    image = build_image("dfinery-elt", "Dockerfile")
     port = free_port()
     server = subprocess.Popen(
         [Path(os.environ["CONTAINER_TOOLS"]) / "docker-api", str(port)], cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -48,7 +30,7 @@ def docker_api():
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/_ping", timeout=5).read()
                 break
             time.sleep(0.2)
-        yield {"ELT_IMAGE": IMAGE, "ELT_DOCKER_URL": f"tcp://127.0.0.1:{port}", "ELT_DOCKER_NETWORK": "host"}
+        yield {"ELT_IMAGE": image, "ELT_DOCKER_URL": f"tcp://127.0.0.1:{port}", "ELT_DOCKER_NETWORK": "host"}
     finally:
         server.terminate()
         server.wait(30)

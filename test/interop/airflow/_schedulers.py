@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -16,9 +15,9 @@ import yaml
 from croniter import croniter
 from kubernetes import client
 
-from _service import PROGRAM, SCRATCH
+from _service import PROGRAM, PROJECT, SCRATCH, check
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = PROJECT / "examples"
 SCHEDULING = EXAMPLES / "scheduling"
 MODELS = {"CronJob": "V1CronJob", "PersistentVolumeClaim": "V1PersistentVolumeClaim"}
 
@@ -32,7 +31,7 @@ def paths(value, at: str = "") -> set[str]:
     return {at}
 
 
-def kubernetes(check) -> None:
+def kubernetes() -> None:
     api = client.ApiClient()
     for document in yaml.safe_load_all((SCHEDULING / "cronjob.yaml").read_text()):
         read = api.deserialize(SimpleNamespace(data=json.dumps(document)), MODELS[document["kind"]])
@@ -42,7 +41,7 @@ def kubernetes(check) -> None:
         check(f"{document['kind']}: every field is known to Kubernetes", not unknown, unknown)
 
 
-def cron(check, environment: dict[str, str]) -> None:
+def cron(environment: dict[str, str]) -> None:
     path, line = [line for line in (SCHEDULING / "dfinery.cron").read_text().splitlines() if line and not line.startswith("#")]
     check("the cron file sets PATH", path.startswith("PATH=/"), path)
     *when, _user, command = line.split(None, 6)
@@ -84,7 +83,7 @@ def cron(check, environment: dict[str, str]) -> None:
     check("the cron command syncs", done.returncode == 0 and (SCRATCH / "cron.duckdb").exists(), (SCRATCH / "cron.txt").read_text()[-1000:])
 
 
-def systemd(check) -> None:
+def systemd() -> None:
     if not shutil.which("systemd-analyze"):
         print("left out: there is no systemd-analyze here")
         return
@@ -94,7 +93,7 @@ def systemd(check) -> None:
     check("systemd takes the service and the timer", done.returncode == 0 and not ours, done.stderr[-1000:])
 
 
-def pods(check) -> None:
+def pods() -> None:
     """The pod of the DAG as it would be sent, and what its exit codes become."""
     sys.path.insert(0, str(EXAMPLES / "airflow"))
     module = importlib.import_module("dfinery_airflow")

@@ -12,12 +12,12 @@ import traceback
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from _airflow import OVER, Airflow, free_port
+from _airflow import OVER, Airflow
 from _containers import docker_api
 from _schedulers import cron, kubernetes, pods, systemd
-from _service import PROGRAM, SCRATCH, run
+from _service import PROGRAM, PROJECT, SCRATCH, check, finish, free_port, run, simulator
 
-EXAMPLES = Path(__file__).parents[3] / "examples/airflow"
+EXAMPLES = PROJECT / "examples/airflow"
 DATA = SCRATCH / "data"
 TARGET = DATA / "events.duckdb"
 TOKEN = SCRATCH / "token"
@@ -28,31 +28,14 @@ FIRST = LAST - timedelta(days=2)
 TRIES = 5
 # What the program reads of the settings below; the others are the example's.
 CONFIGURATION = ("DFINERY_BASE_URL", "DFINERY_SERVICE_ID", "DFINERY_EXPORT_TOKEN_FILE", "DFINERY_START_DATE", "DFINERY_END_DATE")
-FAILED: list[str] = []
-
-
-def check(name: str, holds: bool, detail: object = "") -> None:
-    print(f"{'ok    ' if holds else 'FAILED'} {name}{'' if holds else f': {detail}'}", flush=True)
-    if not holds:
-        FAILED.append(name)
 
 
 @contextlib.contextmanager
 def service(scenario: dict | None = None, token: str = "demo-export-token"):
     """The simulator, always at the same address."""
-    path = SCRATCH / "scenario.json"
-    path.write_text(json.dumps({"events_per_day": 200, **(scenario or {})}))
     TOKEN.write_text(token)
-    process = subprocess.Popen(
-        [*PROGRAM, "simulate", "--port", str(PORT), "--scenario", str(path)],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    try:
-        process.stdout.readline()
+    with simulator(PORT, events_per_day=200, **(scenario or {})):
         yield
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 def fresh() -> None:
@@ -220,9 +203,9 @@ def main() -> None:
             "TMPDIR": str(SCRATCH),
             **docker,
         }
-        attempt(cron, check, {name: value for name, value in settings.items() if name in CONFIGURATION})
+        attempt(cron, {name: value for name, value in settings.items() if name in CONFIGURATION})
         for case in (kubernetes, systemd, pods):
-            attempt(case, check)
+            attempt(case)
         attempt(without_providers)
         names = {"dfinery_worker", "dfinery_docker", "dfinery_kubernetes", "dfinery_backfill", "dfinery_forget"}
         with Airflow(EXAMPLES, settings).running() as airflow:
@@ -235,8 +218,7 @@ def main() -> None:
                 attempt(case, airflow)
         if not docker:
             print("left out: the containers, for there is no engine here that reaches loopback")
-    if FAILED:
-        sys.exit(f"{len(FAILED)} of the checks failed: {', '.join(FAILED)}")
+    finish()
 
 
 main()

@@ -13,10 +13,10 @@ import duckdb_extension_ducklake
 import duckdb_extension_postgres_scanner
 
 import _postgres
-from _service import SCRATCH, run, write_config
+from _service import PROJECT, SCRATCH, run, write_config
 from _world import World, day_before, event
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples/databases"
+EXAMPLES = PROJECT / "examples/databases"
 HOME = SCRATCH / "home"
 ADAM, EVE = "person-adam", "person-eve"
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import duckdb
 
-from _service import SCRATCH, run, simulator, write_config
+from _service import PROJECT, SCRATCH, run, simulator, write_config
 
-ROOT = Path(__file__).resolve().parents[3]
 MODELS = [
     "sessions", "users", "purchases", "purchase_items", "daily_active", "weekly_active", "monthly_active", "retention",
     "event_dictionary",
@@ -51,7 +50,7 @@ def same_after_changes(project: Path, file: Path, path: Path, *variables: str) -
 
 def main() -> None:
     project = SCRATCH / "dbt"
-    shutil.copytree(ROOT / "examples/dbt", project, ignore=shutil.ignore_patterns("target", "logs"))
+    shutil.copytree(PROJECT / "examples/dbt", project, ignore=shutil.ignore_patterns("target", "logs"))
     with simulator() as config:
         for timezone in (None, "Asia/Seoul"):
             file = SCRATCH / f"events-{timezone is not None}.duckdb"

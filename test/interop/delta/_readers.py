@@ -3,14 +3,14 @@
 import os
 import shutil
 import subprocess
-import sys
-from datetime import datetime, timezone
 from pathlib import Path
 
 import deltalake
 import duckdb
 import duckdb_extension_delta
 import polars
+
+from _spark import rows_of, session
 
 DELTA_SPARK = "io.delta:delta-spark_2.13:4.0.0"
 
@@ -63,37 +63,17 @@ def spark_reader():
     jars = spark_jars()
     if not jars:
         return None
-    from pyspark.sql import SparkSession
-
-    os.environ |= {"TZ": "UTC", "SPARK_LOCAL_IP": "127.0.0.1"}
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
         "spark.jars": ",".join(jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.log.level": "ERROR",
     }
-    builder = SparkSession.builder.master("local[1]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    spark = session(settings)
 
     def read(table: str, version: int | None, _store) -> list[dict]:
-        reader = session.read.format("delta")
-        frame = (reader if version is None else reader.option("versionAsOf", version)).load(table)
-        instants = {name for name, kind in frame.dtypes if kind == "timestamp"}
-        rows = [row.asDict(recursive=True) for row in frame.collect()]
-        for row in rows:
-            for name in instants:
-                if isinstance(row[name], datetime) and row[name].tzinfo is None:
-                    row[name] = row[name].replace(tzinfo=timezone.utc)
-        return rows
+        reader = spark.read.format("delta")
+        return rows_of((reader if version is None else reader.option("versionAsOf", version)).load(table))
 
     return read

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -11,13 +10,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from _service import free_port
+
 KEY, SECRET = "interop-key", "interop-secret"
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def ports() -> list[int]:

@@ -11,22 +11,12 @@ import duckdb
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _readers import read_deltalake, read_duckdb, read_polars, spark_reader  # noqa: E402
-from _service import PROGRAM, SCRATCH, simulator, write_config  # noqa: E402
+from _service import PROGRAM, SCRATCH, check_none, finish, simulator, write_config  # noqa: E402
 from _store import objects_with, store  # noqa: E402
 from _truth import normal  # noqa: E402
 
-FAILED = []
 #: What readers refuse in a name.
 REFUSED = str.maketrans({character: "_" for character in " ,;{}()\n\t="})
-
-
-def check(name: str, problems) -> None:
-    problems = list(problems)
-    print(f"{'ok    ' if not problems else 'FAILED'} {name}" + (f": {len(problems)} differences" if problems else ""), flush=True)
-    for problem in problems[:5]:
-        print(f"         {problem}")
-    if problems:
-        FAILED.append(name)
 
 
 def program(environment: dict[str, str] | None, *arguments: str, code: int = 0) -> str:
@@ -87,15 +77,15 @@ class Place:
         truth = in_duckdb(self.file)
         for name, read in (readers or self.readers).items():
             self.compare_one(f"{self.label}, {after}, {name}", read, truth, None)
-        check(f"{self.label}, {after}, verify", self.verify())
+        check_none(f"{self.label}, {after}, verify", self.verify())
 
     def compare_one(self, label: str, read, truth: dict, version: int | None) -> None:
         try:
             rows = read(f"{self.url}/events", version, self.environment)
         except Exception as error:  # a reader that cannot read is a finding like any other
-            check(label, [f"{type(error).__name__}: {error}"])
+            check_none(label, [f"{type(error).__name__}: {error}"])
             return
-        check(label, differences(rows, truth))
+        check_none(label, differences(rows, truth))
 
     def verify(self):
         told = json.loads(program(self.environment, "verify", "delta", self.url, "--json"))
@@ -130,7 +120,7 @@ def suite(place: Place, config: dict, travel: dict) -> None:
     today = datetime.now(timezone.utc).date()
     day = [(today - timedelta(days=back)).isoformat() for back in range(9, 2, -1)]
     place.sync(day[0], day[2])
-    check(f"{place.label}, history", place.history())
+    check_none(f"{place.label}, history", place.history())
     before, version = in_duckdb(place.file), place.table().version()
     quick = {"deltalake": read_deltalake}
     place.compare("first load", readers=quick)
@@ -146,11 +136,11 @@ def suite(place: Place, config: dict, travel: dict) -> None:
         found = [str(path) for path in Path(place.url).rglob("*") if path.is_file() and person.encode() in path.read_bytes()]
     else:
         found = objects_with(person, place.url.split("/")[2], place.environment)["found"]
-    check(f"{place.label}, purge leaves no byte", found)
+    check_none(f"{place.label}, purge leaves no byte", found)
     page = SCRATCH / f"report-{place.file.stem}.html"
     program(place.environment, "report", "delta", place.url, "-o", str(page))
     text = page.read_text()
-    check(f"{place.label}, report", [] if person not in text else ["the person is in it"])
+    check_none(f"{place.label}, report", [] if person not in text else ["the person is in it"])
 
 
 def refusals(config: Path, environment: dict[str, str]) -> None:
@@ -158,7 +148,7 @@ def refusals(config: Path, environment: dict[str, str]) -> None:
     program(environment | {"AWS_SECRET_ACCESS_KEY": "wrong"}, "sync", "delta", "s3://plain/x", *arguments, code=2)
     program(environment, "sync", "delta", "s3://no-such-bucket/x", *arguments, code=2)
     program(environment | {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}, "sync", "delta", "s3://plain/x", *arguments, code=3)
-    check("wrong credentials, no bucket and nobody there are told apart", [])
+    check_none("wrong credentials, no bucket and nobody there are told apart", [])
 
 
 spark = spark_reader()
@@ -175,4 +165,4 @@ with simulator(events_per_day=200) as config, store(SCRATCH / "store") as enviro
     suite(Place("bucket", "s3://plain/lake", plain, environment, remote), config, remote)
     suite(Place("versioned bucket", "s3://versioned/deep/lake", plain, environment, {"deltalake": read_deltalake}), config, {})
     refusals(plain, environment)
-sys.exit(1 if FAILED else 0)
+finish()

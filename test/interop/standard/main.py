@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -15,10 +14,9 @@ import yaml
 from airbyte_cdk.models.connector_metadata import MetadataFile
 from airbyte_connector_models.metadata.v0.connector_metadata_definition_v0 import ConnectorMetadataDefinitionV0
 
-from _service import SCRATCH, simulator
+from _service import PROJECT, SCRATCH, build_image, simulator
 
 HERE = Path(__file__).parent
-PROJECT = HERE.parents[2]
 os.environ["PATH"] = f"{PROJECT / 'test/images/engine'}:{os.environ['PATH']}"
 if "CONTAINER_TOOLS" in os.environ:
     os.environ["CONTAINER_TOOLS"] = str((PROJECT / os.environ["CONTAINER_TOOLS"]).resolve())
@@ -59,21 +57,6 @@ def engine() -> bool:
     if not shutil.which("docker"):
         return False
     return subprocess.run(["docker", "info"], capture_output=True, timeout=60).returncode == 0
-
-
-def build(name: str) -> str:
-    image = f"localhost/{name}"
-    # What it needs comes over the network, which may hiccup.
-    for pause in (5, 20, None):
-        done = subprocess.run(
-            ["docker", "build", "-f", f"connectors/{name}/Dockerfile", "-t", image, "."],
-            cwd=PROJECT, capture_output=True, text=True, timeout=900,
-        )  # fmt: skip
-        if done.returncode == 0:
-            return image
-        if pause is not None:
-            time.sleep(pause)
-    sys.exit(f"{image} was not built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
 def secrets(name: str, service: dict) -> dict[str, dict]:
@@ -135,7 +118,7 @@ def run_suite(image: str, root: Path) -> tuple[int, Counter[str], list[str]]:
 
 def try_connector(name: str, service: dict) -> list[str]:
     """What is wrong with it, in sentences."""
-    image = build(name)
+    image = build_image(name, f"connectors/{name}/Dockerfile")
     root = folder(name, service)
     read_metadata(root)
     code, passed, reasons = run_suite(image, root)
