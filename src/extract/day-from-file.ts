@@ -106,11 +106,17 @@ async function copyChecked(
     throw fileError(day, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
   const copy = checkedFileOf(body);
-  const { hasFinalNewline, columns } = copy;
+  const { hasFinalNewline, columns, rows, keptRows } = copy;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(day, `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
-  if (copy.rows === 0)
+  if (rows === 0)
     throw fileError(day, `${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
+  // Every export has columns that are filled in each row.
+  const blankRows = keptRows - Math.max(...columns.map(({ filledCount }) => filledCount));
+  if (blankRows > 0) {
+    const blanks = `${plainCount(blankRows, 'row')} without any value, as a spreadsheet leaves them at its end`;
+    throw fileError(day, `${file} has ${blanks}: remove them.`);
+  }
   if (columns.some((column) => hasTimesOf(day, column))) return copy;
   const question = 'is it of another day, or did a spreadsheet change its times?';
   throw fileError(day, `${file} has no system column whose first and last time are of ${day}: ${question}`);
