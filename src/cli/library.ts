@@ -123,7 +123,7 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
 }
 
 /** What an option has to be, in words and as a test: JavaScript gives anything. */
-type OptionForm = readonly [words: string, test: (value: unknown) => boolean];
+type OptionForm = readonly [form: string, isOfForm: (value: unknown) => boolean];
 type OptionForms = Readonly<Record<string, OptionForm>>;
 
 const DAY_FORM: OptionForm = ['a day of the calendar as yyyy-MM-dd', (value) => isText(value) && isDay(value)];
@@ -156,8 +156,8 @@ function inputsOf<T extends Target>(
   requireObject(options?.config);
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(forms, name)) throw unknownNameError('option', name, Object.keys(forms));
-    const [words, test] = forms[name];
-    if (value !== undefined && !test(value)) throw configError(`${name} is not usable: wanted ${words}.`);
+    const [form, isOfForm] = forms[name];
+    if (value !== undefined && !isOfForm(value)) throw configError(`${name} is not usable: wanted ${form}.`);
   }
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };

@@ -1,7 +1,6 @@
 import { cleanBaseUrl } from '../base/address.ts';
 import type { JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
-import type { ColumnType } from '../cells/types/column-types.ts';
 import type { ConfigSchema, KeySchema } from './keys.ts';
 
 /** The fields of values that fit the schema, by key in camel case. A secret is wrapped, and an address cleaned. */
@@ -51,8 +50,7 @@ interface TypesByKey {
   readonly on_gap: 'fail' | 'warn';
   readonly schema_mode: 'evolve' | 'freeze';
   readonly on_rejected: 'fail' | 'continue';
-  /** A rule of `source.ts` checks the types. */
-  readonly column_types: Readonly<Record<string, ColumnType>>;
+  readonly column_types: Readonly<Record<string, string>>;
   readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
 }
 

@@ -24,12 +24,12 @@ export type NameCondition = SourceConfig['eventsCondition'];
 export type SchemaMode = SourceConfig['schemaMode'];
 
 function configOf({ eventsConditionType, propertiesConditionType, ...fields }: FieldsOf<typeof schema>) {
-  const columnTypes = Object.entries(fields.columnTypes).map(([name, type]) => [nfc(name), type] as const);
   return {
     ...fields,
     eventsCondition: eventsConditionType ?? defaultCondition(fields.events),
     propertiesCondition: propertiesConditionType ?? defaultCondition(fields.properties),
-    columnTypes: new Map<string, ColumnType>(columnTypes),
+    // A rule below refuses any other type.
+    columnTypes: new Map(Object.entries(fields.columnTypes).map(([name, type]) => [nfc(name), type as ColumnType])),
     columnsDrop: fields.columnsDrop.map(nfc),
     columnsHash: fields.columnsHash.map(nfc),
   };
