@@ -98,7 +98,7 @@ async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps)
   }
 }
 
-/** Reads the types by source name of a pinned schema, as `discover` prints it; undefined where none is given. */
+/** Reads the types by source name of a pinned schema, as `discover` prints it. Of equal names the first counts. */
 export function readPinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
   if (path === undefined) return undefined;
   const value = readJsonFile(path, 'the schema file');
@@ -111,7 +111,8 @@ export function readPinnedTypes(path: string | undefined): ReadonlyMap<string, C
     const { source, type } = column ?? {};
     if (typeof source !== 'string' || !isColumnType(type))
       throw fileError(`has no source name and type in entry ${i + 1}`);
-    types.set(source, type);
+    // `discover` prints the first of equal names first.
+    if (!types.has(source)) types.set(source, type);
   }
   return types;
 }

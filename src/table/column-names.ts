@@ -1,5 +1,12 @@
 import { compareUtf8 } from '../base/text.ts';
-import { columnKey, EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns, ITEM_PREFIX } from '../cells/header.ts';
+import {
+  columnKey,
+  EVENT_NAME,
+  EVENT_NAME_ALTERNATIVE,
+  type HeaderColumn,
+  headerColumns,
+  ITEM_PREFIX,
+} from '../cells/header.ts';
 import type { ColumnSettings } from './column-type.ts';
 import { EVENTS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
@@ -27,8 +34,10 @@ export function columnsToAdd(
   { pinnedTypes, columnNameOf = (source) => source }: ColumnSettings,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));
-  // `event_name` means `df_event_name`, which every place has, or a custom column that only a header can add.
-  const pinnedNames = [...(pinnedTypes?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
+  // Without `df_event_name` beside it `event_name` means that column, which every place has.
+  const pinnedNames = [...(pinnedTypes?.keys() ?? [])].filter(
+    (source) => source !== EVENT_NAME_ALTERNATIVE || pinnedTypes?.has(EVENT_NAME),
+  );
   const pinnedOnlyColumns = headerColumns(pinnedNames).filter(({ key }) => !dayColumns.has(key));
   const addedColumns = [...dayColumns.values(), ...pinnedOnlyColumns].filter(({ key }) => !storedKeys.has(key));
   const names = assignNames(

@@ -60,6 +60,12 @@ describe('an Arrow stream', () => {
     expect(first).not.toHaveProperty('other');
   });
 
+  it('with a given schema has a custom event_name, too, if the schema has both names', async () => {
+    const pinnedTypes = new Map(['df_event_name', 'event_name'].map((source) => [source, 'string' as const]));
+    await fixture.write([fixture.of(D1, [{ id: 'a', event_name: 'x' }])], { pinnedTypes });
+    expect(fixture.rows()).toMatchObject([{ _key: 'a', event_name: 'x', _rescued: null }]);
+  });
+
   it('has a row that two neighbouring exports share once', async () => {
     const [a, b, c] = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
     await fixture.write([fixture.shared(D1, [a, b]), fixture.shared(D2, [b, c]), fixture.shared(D3, [c])]);

@@ -60,7 +60,8 @@ describe('inspect', () => {
   });
 
   it('gives a pinned type to the first column of a name alone, as sync does', async () => {
-    const { result } = await json(fileOf('n,n\n1,x\n'), '--schema', pinned('n'));
+    const columns = ['long', 'string'].map((type) => ({ source: 'n', group: 'custom', type }));
+    const { result } = await json(fileOf('n,n\n1,x\n'), '--schema', fileOf(JSON.stringify({ v: 1, columns })));
     expect(result.columns).toMatchObject([{ type: 'long' }, { type: 'string', fits: true }]);
   });
 
