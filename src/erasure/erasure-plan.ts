@@ -36,6 +36,8 @@ export interface ErasurePlan {
   readonly idsToRequest: readonly ListedId[];
   /** Those that are not requested, since the ledger knows them as deleted. */
   readonly idsDoneBefore: readonly ListedId[];
+  /** Those that are not requested either, since a request before the rejection may have deleted the person. */
+  readonly idsRejectedBefore: readonly ListedId[];
   /** How the erasure breaks a guard, as a sentence. */
   readonly guardProblem: string | undefined;
   /** What an officer repeats as the consent. */
@@ -55,7 +57,10 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
   const isRequested = (listedId: ListedId) => isToRequest(listedId, ledger, requestSettings);
   const idsToRequest = listedIds.filter(isRequested);
-  const idsDoneBefore = requestSettings ? listedIds.filter((listedId) => !isRequested(listedId)) : [];
+  const answeredIds = requestSettings ? listedIds.filter((listedId) => !isRequested(listedId)) : [];
+  const wasRejected = ({ id }: ListedId) => ledger.history.of(id).decision === 'rejected';
+  const idsRejectedBefore = answeredIds.filter(wasRejected);
+  const idsDoneBefore = answeredIds.filter((listedId) => !wasRejected(listedId));
   const erasesNobody = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
   const purgePlan =
     purgeSettings === undefined || erasesNobody
@@ -67,6 +72,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
     purgePlan,
     idsToRequest,
     idsDoneBefore,
+    idsRejectedBefore,
     guardProblem:
       requestGuardProblem(idsToRequest, ledger, settings.maxDeletionsPerSync) ??
       (purgePlan && purgeGuardProblem(purgePlan)),
@@ -82,21 +88,23 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
       ledger.isKept
         ? []
         : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
-      idsDoneBefore.length === 0 ? [] : doneBeforeSentence(idsDoneBefore, ledger, options),
+      answeredSentence(idsDoneBefore, 'deleted at', ledger, options),
+      answeredSentence(idsRejectedBefore, 'rejected by', ledger, options),
       otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
     ].flat(),
   };
 }
 
-/** How many ids were deleted before, when, and how to request them again. */
-function doneBeforeSentence(idsDoneBefore: readonly ListedId[], ledger: Ledger, options: ErasureOptions): string {
+/** How many ids were answered before, when, and how to request them again. */
+function answeredSentence(answeredIds: readonly ListedId[], verb: string, ledger: Ledger, options: ErasureOptions) {
+  if (answeredIds.length === 0) return [];
   const { requestedAtField: field } = options.settings;
   const againText = options.isOnPlatform ? '' : 'give forget --again, or ';
   const timeText = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const answers = idsDoneBefore.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
+  const answers = answeredIds.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
   const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
   return (
-    `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
+    `${formatCount(answeredIds.length, 'ID was', 'IDs were')} ${verb} the service before (${formatDays([...days].sort())}), and will not be requested ` +
     `again. To request them, ${againText}${timeText}.`
   );
 }

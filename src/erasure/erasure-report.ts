@@ -12,7 +12,7 @@ export function reportOf(
   purgeOutcome?: PurgeOutcome,
   { counts, stoppedBy }: RequestResult = NO_REQUESTS,
 ) {
-  const { options, ledger, purgePlan, idsToRequest } = plan;
+  const { options, ledger, purgePlan, idsToRequest, idsRejectedBefore } = plan;
   const { list, requestSettings } = options;
   const isPlan = mode === 'plan';
   return {
@@ -33,7 +33,7 @@ export function reportOf(
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.
-    undecided: isPlan ? 0 : idsToRequest.length - counts.done - counts.rejected,
+    undecided: isPlan ? 0 : idsToRequest.length + idsRejectedBefore.length - counts.done - counts.rejected,
     stopped_by: stoppedBy?.code ?? null,
     head: isPlan || !ledger.isKept ? null : ledger.head,
   } as const;

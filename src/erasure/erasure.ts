@@ -37,7 +37,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, purgePlan, idsToRequest, idsDoneBefore } = plan;
+  const { ledger, purgePlan, idsToRequest, idsDoneBefore, idsRejectedBefore } = plan;
   const planReport = reportOf(plan, 'plan', runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
@@ -66,7 +66,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   if (isPurged && requestSettings !== undefined) {
     for (const { id } of idsDoneBefore) onDecided?.(id, 'done', ledger.history.hasConfirmed);
     const requestOptions = { ...runtime, ledger, settings: requestSettings, onDecided };
-    requestResult = await sendRequests(idsToRequest, requestOptions);
+    requestResult = await sendRequests([...idsRejectedBefore, ...idsToRequest], requestOptions);
   }
   runtime.signal.throwIfAborted();
 
@@ -81,15 +81,16 @@ const MIN_REJECTED = 10;
 
 /** The failure of requests that were stopped, or left ids undecided or rejected; undefined if that is no failure. */
 function requestFailure(
-  { options, ledger, idsToRequest }: ErasurePlan,
+  { options, ledger, idsToRequest, idsRejectedBefore }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
   purgeOutcome: PurgeOutcome | undefined,
 ): UserError | undefined {
   const { done, rejected } = counts;
-  const undecided = idsToRequest.length - done - rejected;
+  const idCount = idsToRequest.length + idsRejectedBefore.length;
+  const undecided = idCount - done - rejected;
   const rejectedCodes = codesText(counts.rejected_codes);
   const undecidedCodes = codesText(counts.undecided_codes);
-  const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID is', 'IDs are')} deleted`;
+  const doneText = `${withSeparators(done)} of ${formatCount(idCount, 'ID is', 'IDs are')} deleted`;
   const areRowsGone = purgeOutcome?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = purgeOutcome ? ' To purge places without asking the service, give --purge-only.' : '';

@@ -41,11 +41,11 @@ export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMin
 }
 
 /**
- * True for an id that an erasure requests: by what the ledger knows now, since another run may have deleted it meanwhile.
- * Without settings nobody is requested.
+ * True for an id that an erasure requests: by what the ledger knows now, since another run may have had its answer
+ * meanwhile. Without settings nobody is requested.
  */
 export const isToRequest = ({ id, requestedAt }: ListedId, { history }: Ledger, settings?: RequestSettings): boolean =>
-  settings !== undefined && (settings.again || !history.of(id).isDone(requestedAt));
+  settings !== undefined && (settings.again || history.of(id).answerTo(requestedAt) === undefined);
 
 /** True for an id that was deleted before, and is requested once more: the person may have come back. */
 export const isToRequestAgain = (listedId: ListedId, ledger: Ledger, settings?: RequestSettings): boolean =>
@@ -68,15 +68,14 @@ export interface RequestResult {
 }
 
 type RequestAnswer = Pick<DeletionAnswer, 'kind' | 'code' | 'message'>;
-/** In place of an answer: no request was sent. */
-const DELETED_BY_ANOTHER_RUN: RequestAnswer = { kind: 'done', code: 'done_before', message: 'deleted by another run' };
 
 export const NO_REQUESTS: RequestResult = { counts: newCounts(), stoppedBy: undefined };
 
 /**
- * Requests each id until it is decided. Until one is decided, only one request is under way. Then they go at the
- * configured rate. Each request has a line in the ledger before and after it. Ends early when the service refuses token
- * or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be written.
+ * Requests each id until it is decided. An id with an answer in the ledger needs no request: that answer counts. Until
+ * one is decided, only one request is under way. Then they go at the configured rate. Each request has a line in the
+ * ledger before and after it. Ends early when the service refuses token or service, when it is down, and when the signal
+ * aborts. Rejects when the ledger cannot be written.
  */
 export const sendRequests = (listedIds: readonly ListedId[], options: RequestOptions): Promise<RequestResult> =>
   new Sender(options).run(listedIds);
@@ -104,13 +103,17 @@ class Sender {
   }
 
   async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
-    const { signal, clock, settings } = this.#options;
+    const { signal, clock, ledger, settings } = this.#options;
+    const isOpen = (listedId: ListedId) => isToRequest(listedId, ledger, settings);
+    for (const listedId of listedIds) if (!isOpen(listedId)) this.#decide(listedId, this.#answerInLedger(listedId));
+    const decidedCount = () => this.#counts.done + this.#counts.rejected;
+    const countBefore = decidedCount();
     // This iterator is not closed by a loop that is left: the next loop goes on with it.
-    const queue = listedIds.values();
+    const queue = listedIds.filter(isOpen).values();
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#graceOver.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
-      await this.#work(queue, () => this.#counts.done + this.#counts.rejected > 0);
+      await this.#work(queue, () => decidedCount() > countBefore);
       const workers = Array.from({ length: settings.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
@@ -122,13 +125,10 @@ class Sender {
 
   /** Decides one id after the other, until none is left, no more may be sent, or `isEnough`. */
   async #work(queue: Iterable<ListedId>, isEnough = () => false): Promise<void> {
-    const { ledger, onDecided } = this.#options;
     try {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
-        const answer = await this.#requestUntilDecided(listedId);
-        const decision = answer && this.#countAnswer(answer);
-        if (decision !== undefined) onDecided?.(listedId.id, decision, ledger.history.hasConfirmed);
+        this.#decide(listedId, await this.#requestUntilDecided(listedId));
         if (isEnough()) return;
       }
     } catch (error) {
@@ -139,6 +139,18 @@ class Sender {
     }
   }
 
+  #decide({ id }: ListedId, answer: RequestAnswer | undefined): void {
+    const { ledger, onDecided } = this.#options;
+    const decision = answer && this.#countAnswer(answer);
+    if (decision !== undefined) onDecided?.(id, decision, ledger.history.hasConfirmed);
+  }
+
+  /** The answer that an earlier run had, or one beside this run. */
+  #answerInLedger({ id, requestedAt }: ListedId): RequestAnswer | undefined {
+    const answer = this.#options.ledger.history.of(id).answerTo(requestedAt);
+    return answer && { kind: answer.outcome, code: answer.code, message: 'answered before' };
+  }
+
   /** Requests an id until an answer decides it, or the last attempt is made. Throws the signal's reason. */
   async #requestUntilDecided(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { clock, random } = this.#options;
@@ -147,25 +159,25 @@ class Sender {
     const attempt = async ({ number, pause }: Attempt): Promise<RequestAnswer | undefined> => {
       let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
-      while (answer.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
-      const isRepeatable = answer.kind === 'retry' || (answer.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
+      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
+      const isRepeatable = answer?.kind === 'retry' || (answer?.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
       return isRepeatable && pause !== undefined ? undefined : answer;
     };
     return await retry(policy, attempt);
   }
 
   /**
-   * Sends one request, with a ledger line before and after it; none for an id that another run has deleted since the
+   * Sends one request, with a ledger line before and after it; none for an id that another run has decided since the
    * plan. Throws the signal's reason if the run is stopped.
    */
-  async #request(listedId: ListedId): Promise<RequestAnswer> {
+  async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { ledger, settings } = this.#options;
     const hasConfirmed = () => ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
     const isWritten = await ledger.write({ kind: 'before', id }, () => isToRequest(listedId, ledger, settings));
-    if (!isWritten) return DELETED_BY_ANOTHER_RUN;
+    if (!isWritten) return this.#answerInLedger(listedId);
     let answer: DeletionAnswer;
     try {
       this.#signal.throwIfAborted();

@@ -36,6 +36,10 @@ export class IdHistory {
   undecidedRequest: { readonly sentAt: string | null } | undefined;
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   #newestRequestedAt = Number.NEGATIVE_INFINITY;
+  /** Number of requests since the last decision that the service may have carried out. */
+  #requestCount = 0;
+  /** True if one before a decision had no clear answer: it may have deleted whom the service then rejects as unknown. */
+  #mayBeDeleted = false;
 
   /** What the service has decided. */
   get decision(): Decision | undefined {
@@ -49,12 +53,21 @@ export class IdHistory {
     return this.shown.length > 0 ? 'shown' : 'unknown';
   }
 
-  /** True if the deletion is confirmed, unless a list asks for it anew, at `requestedAt` (ms since 1970). */
-  isDone(requestedAt: number | undefined): boolean {
+  /**
+   * The answer that the service has given to a row of a list, which asks for the deletion at `requestedAt` (ms since
+   * 1970). Undefined if the row is a new request. One that comes again is none: the person may have come back since.
+   */
+  answerTo(requestedAt: number | undefined): DecidingAnswer | undefined {
     const answer = standingAnswer(this);
-    if (answer?.outcome !== 'done') return false;
-    // A row that comes again is no new request: its deletion was confirmed already.
-    return requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= this.#newestRequestedAt;
+    if (answer === undefined || !this.#isFinal) return undefined;
+    const isAnswered =
+      requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= this.#newestRequestedAt;
+    return isAnswered ? answer : undefined;
+  }
+
+  /** False if every row is a new request: the service has never deleted the person, or is still to answer. */
+  get #isFinal(): boolean {
+    return this.decision === 'done' || (this.#mayBeDeleted && this.undecidedRequest === undefined);
   }
 
   /** Takes the next line about the id, which `run` wrote. */
@@ -67,15 +80,20 @@ export class IdHistory {
         return;
       case 'purge':
         // The run asks the service only after its purges. If it is killed between them, the request is still to come.
-        if (run.requests && (line.again || this.decision !== 'done')) this.undecidedRequest ??= { sentAt: null };
+        if (run.requests && (line.again || !this.#isFinal)) this.undecidedRequest ??= { sentAt: null };
         this.#beginPurge(line, lineNumber);
         return;
       case 'before':
         this.undecidedRequest = { sentAt: at };
+        this.#requestCount++;
         return;
       case 'after':
+        // The service carries none out above its limit, or with a wrong token.
+        if (line.outcome === 'wait' || line.outcome === 'stop') this.#requestCount--;
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         this.undecidedRequest = undefined;
+        this.#mayBeDeleted ||= this.#requestCount > 1;
+        this.#requestCount = 0;
         this.answers.push({ at, outcome: line.outcome, code: line.code, line: lineNumber });
         if (line.requested_at === undefined) return;
         this.#newestRequestedAt = Math.max(this.#newestRequestedAt, Date.parse(line.requested_at));

@@ -28,7 +28,7 @@ export type LineContent = Readonly<
     }
   /**
    * What a place holds of a person right before its removal. `id`: null for the others on the suppression list.
-   * `again`: the service has confirmed the id before, and is to be asked once more.
+   * `again`: the service has answered about the id before, and is to be asked once more.
    */
   | { kind: 'purge'; id: string | null; place: string; rows: number; again?: true | undefined }
   /**

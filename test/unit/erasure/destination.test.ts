@@ -224,6 +224,24 @@ describe('ten days of syncs', () => {
     expect(setup.server.ids()).toEqual(['a', 'a']);
   });
 
+  it.each([undefined, '2026-11-20T00:00:00Z'])(
+    'request nobody again whom a request without an answer may have deleted (asked for at %s)',
+    async (asked_at) => {
+      const more: Json = asked_at === undefined ? {} : { requested_at_field: 'asked_at' };
+      const rows = [record('a', { asked_at }), state(0)];
+      setup.answer = (_, response, nth) => (nth === 1 ? response.destroy() : code(response, '40402'));
+      const first = await on(0, rows, more);
+      // The customer comes back.
+      setup.answer = knows('a');
+      const second = await on(1, rows, more);
+      for (const output of [first, second]) expect([output.code, statsOf(output)]).toEqual([0, [counts(0, 1)]]);
+      expect(second.text).toMatch(/1 ID was rejected by the service before .*, and will not be requested again/);
+      const failed = await on(2, rows, { ...more, on_rejected: 'fail' });
+      expect(failed.errors()[0].message).toContain('rejected 1 ID (40402: 1)');
+      expect(setup.server.ids()).toEqual(['a', 'a']);
+    },
+  );
+
   it('are refused if no row is usable, with the field that is probably wrong', async () => {
     const more = { requested_at_field: 'asked_at' };
     const late = await on(0, [record('a', { asked_at: 'soon' }), state(0)], more);

@@ -224,6 +224,20 @@ describe('a proof', () => {
     expect(textOf(proof)).toMatch(/Row 2 .*\n.*rejected the ID.*\n.*no row was found.*\n {2}open:/);
   });
 
+  it.each([undefined, true as const])('opens no request that nobody needs to repeat (again: %s)', async (again) => {
+    const ledger = await open();
+    await ledger.begin({ ids: 1, places: [], requests: true });
+    const id = ledger.keys.idKey.hashOf('a');
+    // The answer to the first request was lost: perhaps the service no longer knows whom it has deleted.
+    for (const _ of [1, 2]) await ledger.write({ kind: 'before', id });
+    await ledger.write({ kind: 'after', id, outcome: 'rejected', code: '40000', status: 200 });
+    await ledger.write([{ ...purgeOf(ledger, 'a', 0), again }, purged(0)]);
+    expect((await prove(['a'])).ids).toMatchObject([{ state: again ? 'open' : 'rejected' }]);
+    // What is open is asked again, also for the same row.
+    const { history } = await open();
+    expect(history.of('a').answerTo(undefined)?.code).toBe(again ? undefined : '40000');
+  });
+
   it('says of each id what its lines say: answers, and rows that left places', async () => {
     const ledger = await open({ requestedBy: 'officer', reason: 'ticket 7' });
     await ledger.begin({ ids: 1, places: [], requests: true });
