@@ -22,6 +22,10 @@ interface Failure {
   readonly toUserError: (place: string, sentence: string, pathOnDisk: string) => UserError;
 }
 
+/** The failure for a write-ahead log beside no file, or beside another one than its own. */
+export const strayWalError = (file: string): UserError =>
+  configError(`${file}.wal belongs to a file that is gone: put that back as ${file}, or remove ${file}.wal.`);
+
 /** What texts of DuckDB mean. The first failure that a text fits counts: a narrow one stands before a wide one. */
 const FAILURES = {
   fileInUse: {
@@ -100,6 +104,10 @@ const FAILURES = {
         `${path} is damaged and cannot be read: restore it, or ${remedy}. verify names every such file.`,
       );
     },
+  },
+  strayWal: {
+    beginnings: [/^\w+ Error: Failure while replaying WAL file/],
+    toUserError: strayWalError,
   },
   databaseUnreadable: {
     inFileError:

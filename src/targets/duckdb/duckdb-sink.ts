@@ -10,7 +10,7 @@ import { dirname } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
+import { strayWalError, tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
@@ -51,6 +51,8 @@ async function checkCanWrite(file: string): Promise<void> {
   await withDiskErrors({ path: file, subject }, access(`${dirname(realOrGivenPath(file))}/.`, constants.W_OK));
   // DuckDB would make that file itself: of its newest version, with the write-ahead log beside the link.
   await withDiskErrors({ path: file }, refuseDeadLink(file, 'file'));
+  // In this order: another run may be making both.
+  if (existsSync(`${file}.wal`) && !existsSync(file)) throw strayWalError(file);
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */

@@ -1,7 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { engineError, isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
 import { expectMode } from '../../support/modes.ts';
@@ -92,6 +102,29 @@ describe('a DuckDB file', () => {
     for (const address of ['md:events', 's3:/x', 's3://x/y', 'postgres:dbname=x', 'sqlite:x.db', 'https://x']) {
       await expect(place.open({ address })).rejects.toMatchObject({ kind: 'config' });
     }
+  });
+
+  it('is refused beside the write-ahead log of a file that is gone, and the sentence says so', async () => {
+    const isRefused = {
+      kind: 'config',
+      message: expect.stringMatching(/\.wal belongs to a file that is gone: put that/),
+    };
+    const [strayLog, logPath] = [join(place.dir, 'stray'), `${place.place}.wal`];
+    const formerPath = join(place.dir, 'former.duckdb');
+    const former = await (await DuckDBInstance.create(formerPath)).connect();
+    await former.run('CREATE TABLE other (x INTEGER)');
+    await former.run('CHECKPOINT');
+    await former.run('INSERT INTO other VALUES (1)');
+    copyFileSync(`${formerPath}.wal`, strayLog);
+    former.closeSync();
+    copyFileSync(strayLog, logPath);
+    await expect(place.open()).rejects.toMatchObject(isRefused);
+    rmSync(logPath);
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    copyFileSync(strayLog, logPath);
+    await expect(place.open()).rejects.toMatchObject(isRefused);
+    rmSync(logPath);
+    expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
   it('that cannot be written is named before anything is downloaded', async () => {
