@@ -62,10 +62,16 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
   return withPlace(format, options, 'change', async (place, versionAtOpen) => {
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
-      const { people, change } = await place.engine.transaction(() => writeRemoval(place, version, query));
+      const { people, stateAfter, rewrites } = await place.engine.transaction(() => planRemoval(place, version, query));
+      const fileChanges: FileChange[] = [];
+      for (const { file, tableAfter, leavingSql } of rewrites) {
+        fileChanges.push(await place.engine.transaction(() => rewriteFile(place, file, tableAfter, leavingSql)));
+      }
       const suppressionLength = await onFound(people);
-      const state = { ...change.state, suppressionLength };
-      return { change: { ...change, state }, result: { people, suppressionLength, bytesBefore: bytesIn(version) } };
+      return {
+        change: { kind: 'purge', state: { ...stateAfter, suppressionLength }, fileChanges },
+        result: { people, suppressionLength, bytesBefore: bytesIn(version) },
+      };
     });
     const { people, suppressionLength, bytesBefore } = result;
     const eraseSentences = await eraseHistory(place, versionAfter);
@@ -139,7 +145,7 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
  */
 async function planRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { searchedPlace, conditions, people } = await findPeopleInFiles(place, version, query);
-  let { state } = version;
+  let stateAfter = version.state;
   const rewrites = [];
   for (const table of TABLES) {
     const relation = searchedPlace.relations[table.name];
@@ -150,21 +156,10 @@ async function planRemoval(place: OpenPlace, version: PlaceVersion, query: Peopl
     const rowsLost = await countRowsByDay(place.engine, `${relation} WHERE ${leavingSql}`, daySql);
     const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
     const tableAfter = withoutRows(tableBefore, rowsLost, changedAt);
-    state = withTable(state, table, tableAfter);
+    stateAfter = withTable(stateAfter, table, tableAfter);
     const filesWithPeople = version.files.filter((file) => file.table === table.name && rowsLost.has(file.day));
     rewrites.push(...filesWithPeople.map((file) => ({ file, tableAfter, leavingSql })));
   }
   await place.storage.checkErasable(rewrites.map(({ file }) => file.path));
-  return { people, state, rewrites };
-}
-
-/** Looks the people up, and writes every file anew that has rows of theirs. */
-async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { people, state, rewrites } = await planRemoval(place, version, query);
-  const fileChanges: FileChange[] = [];
-  for (const { file, tableAfter, leavingSql } of rewrites) {
-    const newFile = await rewriteFile(place, file, tableAfter, leavingSql);
-    fileChanges.push({ table: file.table, day: file.day, newFile });
-  }
-  return { people, change: { kind: 'purge' as const, state, fileChanges } };
+  return { people, stateAfter, rewrites };
 }

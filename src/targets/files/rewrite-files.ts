@@ -4,31 +4,32 @@ import { EVENTS } from '../../table/tables.ts';
 import { fileColumns, hasCurrentColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { writeTableFile } from './parquet-file.ts';
-import type { FileChange, NewFile, PlaceChange, TableFile } from './place-version.ts';
+import type { FileChange, PlaceChange, TableFile } from './place-version.ts';
 import { relationSqlOf } from './read-files.ts';
 
 /**
  * Writes a file anew, with the columns of its table after a change, in their types, and with its receipt there.
- * `leavingSql` is TRUE for the rows that leave, else FALSE. Undefined if no row is left.
+ * `leavingSql` is TRUE for the rows that leave, else FALSE.
  */
 export async function rewriteFile(
   place: OpenPlace,
   file: TableFile,
   tableState: TableState,
   leavingSql = 'false',
-): Promise<NewFile | undefined> {
-  const receipt = tableState.receipts.get(file.day);
-  if (receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
-  if (receipt.rows_stored === 0) return undefined;
+): Promise<FileChange> {
+  const { table, day, path } = file;
+  const receipt = tableState.receipts.get(day);
+  if (receipt === undefined) throw new RangeError(`${path} has no receipt`);
+  if (receipt.rows_stored === 0) return { table, day, newFile: undefined };
   const { layout } = place.format;
   const tableColumns = [...fileColumns(layout, tableState).keys()];
   const columns = tableColumns.filter((name) => layout.hasAllColumns || file.columns.has(name));
   // The condition may be about a column that the file lacks.
-  const relation = await relationSqlOf(place, file.table, tableState, [file]);
+  const relation = await relationSqlOf(place, table, tableState, [file]);
   const query = `SELECT ${columns.map(identifier).join(', ')} FROM ${relation} WHERE NOT ${leavingSql}`;
-  const newFile = await writeTableFile(place, file.table, query, receipt);
-  if (newFile.rows === receipt.rows_stored) return newFile;
-  throw new RangeError(`${file.path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
+  const newFile = await writeTableFile(place, table, query, receipt);
+  if (newFile.rows === receipt.rows_stored) return { table, day, newFile };
+  throw new RangeError(`${path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
 }
 
 /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
@@ -43,6 +44,6 @@ export async function* rewriteOutdated(
     const { table, day, columns } = file;
     const isReplaced = fileChanges.some((change) => change.table === table && change.day === day);
     if (isReplaced || table !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
-    yield { table, day, newFile: await place.engine.transaction(() => rewriteFile(place, file, state.events)) };
+    yield place.engine.transaction(() => rewriteFile(place, file, state.events));
   }
 }

@@ -108,8 +108,7 @@ async function changesOfPreviousDay({ place, plan, filesBefore, changedAt }: Bat
   if (rowsLost === 0) return [];
   const { tableBefore, columns } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
-  const rewrittenFile = await rewriteFile(place, previousFile, events, leavingSql);
-  return [{ table: EVENTS.name, day: previousFile.day, newFile: rewrittenFile }];
+  return [await rewriteFile(place, previousFile, events, leavingSql)];
 }
 
 /** The columns by which neighbouring days are compared. */
