@@ -1,12 +1,16 @@
 import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliFixture } from '../../support/processes/cli-child.ts';
 
 let fixture: CliFixture;
 afterEach(() => fixture.close());
 
-/** Gives a command a terminal of so many columns, whose output is that of the whole. */
-const IN_TERMINAL = 'stty="stty cols $1"; shift; exec script -qec "$stty; $(printf "%q " "$@")" /dev/null';
+/** Runs a command in a terminal of so many columns, whose output is that of the whole. */
+function inTerminal(argv: readonly string[], columns = 80, env: Record<string, string> = {}) {
+  const script = `exec script -qec "stty cols ${columns}; $(printf '%q ' "$@")" /dev/null`;
+  return fixture.startWords(['bash', '-c', script, 'bash'], argv, { TERM: 'xterm', ...env });
+}
 
 /** The lines that a terminal of so many columns shows at the end; a line that wraps is one line. */
 function screenOf(output: string, columns: number): string[] {
@@ -26,10 +30,9 @@ function screenOf(output: string, columns: number): string[] {
 
 describe.runIf(existsSync('/usr/bin/script'))('a terminal', () => {
   it.each([60, 80, 120])('of %i columns keeps each log line above the bar', async (columns) => {
-    fixture = await CliFixture.start({}, { latencyMs: 200 });
+    fixture = await CliFixture.start({ fault: () => delay(200, undefined) });
     const argv = fixture.syncArgs({ column_types: { level: 'long' }, max_concurrent_exports: 1 });
-    const child = fixture.startWords(['bash', '-c', IN_TERMINAL, 'bash', String(columns)], argv, { TERM: 'xterm' });
-    const { code, stdout } = await child.ended;
+    const { code, stdout } = await inTerminal(argv, columns).ended;
     expect(code).toBe(0);
     expect(stdout).toMatch(/[█░]/);
     expect(stdout).toContain('\u001b[33m');
@@ -42,9 +45,7 @@ describe.runIf(existsSync('/usr/bin/script'))('a terminal', () => {
 
   it('is refused as the reader of an Arrow stream', async () => {
     fixture = await CliFixture.start();
-    const words = ['bash', '-c', IN_TERMINAL, 'bash', '80'];
-    const { code, stdout } = await fixture.startWords(words, fixture.syncInto('arrow', '-', {}), { TERM: 'xterm' })
-      .ended;
+    const { code, stdout } = await inTerminal(fixture.syncInto('arrow', '-', {})).ended;
     expect([code, stdout]).toEqual([2, expect.stringContaining('stdout is a terminal')]);
     expect(fixture.sim.requests()).toEqual([]);
   });
@@ -52,10 +53,9 @@ describe.runIf(existsSync('/usr/bin/script'))('a terminal', () => {
   it('shows no colours under NO_COLOR, and a pipe gets none', async () => {
     fixture = await CliFixture.start();
     const argv = fixture.syncArgs({ column_types: { level: 'long' } }, ['--full-refresh']);
-    const env = { TERM: 'xterm', NO_COLOR: '1' };
-    const inTerminal = await fixture.startWords(['bash', '-c', IN_TERMINAL, 'bash', '80'], argv, env).ended;
-    const inPipe = await fixture.start(argv, { TERM: 'xterm' }).ended;
-    for (const text of [inTerminal.stdout, inPipe.stderr]) {
+    const { stdout } = await inTerminal(argv, 80, { NO_COLOR: '1' }).ended;
+    const { stderr } = await fixture.start(argv, { TERM: 'xterm' }).ended;
+    for (const text of [stdout, stderr]) {
       expect(text).toContain('kept as text in _rescued');
       expect(text).not.toContain('\u001b[3');
     }

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
 import { Transport } from '../../../src/http/transport.ts';
@@ -6,12 +6,6 @@ import { serve, whole } from '../../support/service/faulty-server.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY } from '../../support/service/service.ts';
-
-async function openProxy(status: number, port: number) {
-  const proxy = await startProxy(status, port);
-  onTestFinished(proxy.close);
-  return proxy;
-}
 
 const sendThrough = (proxy: string) => {
   const env = { HTTPS_PROXY: proxy };
@@ -25,7 +19,7 @@ describe('through a proxy', () => {
     'requests a tunnel by host name; the proxy, which answers %i, never sees the token',
     async (status) => {
       const server = await serve(() => whole(200, 'a\n'), { tls: selfSigned() });
-      const proxy = await openProxy(status, server.port);
+      const proxy = await startProxy(status, server.port);
       const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
       // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
       expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', needsUser: true });
@@ -43,7 +37,7 @@ describe('through a proxy', () => {
     [403, true],
     [502, false],
   ])('reports an answer %i of the proxy', async (status, config) => {
-    const proxy = await openProxy(status, 1);
+    const proxy = await startProxy(status, 1);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     const trouble = networkProblem(error, 'api.example');
     expect(trouble).toMatchObject({ code: 'proxy', needsUser: config });

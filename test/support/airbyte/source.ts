@@ -11,6 +11,8 @@ export class SourceFixture {
   readonly clock: LeapingClock;
   readonly files = new InputFiles();
   readonly sim: TestService;
+  /** Exports before the last run. */
+  #earlier = 0;
 
   private constructor(sim: TestService, clock: LeapingClock) {
     this.sim = sim;
@@ -44,6 +46,7 @@ export class SourceFixture {
     const words = [verb, '--config', this.files.write(config)];
     if (inputs.catalog !== undefined) words.push('--catalog', this.files.write(inputs.catalog, 'txt'));
     if (inputs.state !== undefined) words.push('--state', this.files.write(inputs.state, 'txt'));
+    this.#earlier = this.sim.requests().length;
     const output = await runInProcess(source, words, { clock: this.clock });
     expect(formProblems(output.messages)).toEqual([]);
     return output;
@@ -61,11 +64,11 @@ export class SourceFixture {
     return output;
   }
 
-  /** The days requested since `from`, one text an export. */
-  requested(from = 0): string[] {
+  /** The days that the last run requested, one text an export. */
+  requested(): string[] {
     return this.sim
       .requests()
-      .slice(from)
+      .slice(this.#earlier)
       .map(({ body }) => {
         const { from_date: first, to_date: last } = body as { from_date: string; to_date: string };
         return first === last ? first : `${first}..${last}`;

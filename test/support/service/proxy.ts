@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 
-/** A proxy that answers CONNECT with a status, and where that is 2xx connects to `port`, whichever host is requested. */
+/** A proxy for one test, which answers CONNECT with a status, and where that is 2xx connects to `port`, whichever host is requested. */
 export async function startProxy(status: number, port: number) {
   /** The heads of the requests. */
   const requests: string[] = [];
@@ -21,12 +22,12 @@ export async function startProxy(status: number, port: number) {
   });
   proxy.listen(0, '127.0.0.1');
   await once(proxy, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  });
   return {
     url: `http://kim:se%40cret@127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     requests,
-    close() {
-      for (const socket of sockets) socket.destroy();
-      proxy.close();
-    },
   };
 }

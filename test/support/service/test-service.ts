@@ -68,7 +68,7 @@ const DEFAULTS = {
 interface OwnColumn {
   readonly name: string;
   readonly values: readonly string[];
-  readonly per?: 'row' | 'day';
+  /** Where it has these values, in place of others of its name; undefined: everywhere. */
   readonly days?: readonly Day[];
 }
 
@@ -84,7 +84,6 @@ export interface TestServiceOptions {
   readonly exportToken: string;
   readonly serviceId: string;
   readonly scenario?: ScenarioPatch;
-  readonly latencyMs?: number;
   /** All rows of a day, past and future. Without it they are generated, about `rowsPerDay` events a day. */
   readonly truth?: (day: Day) => readonly TruthRow[];
   readonly rowsPerDay?: number;
@@ -198,7 +197,6 @@ export class TestService {
     const dataset = new Dataset(serviceId, rowsPerDay);
     const query = { from: day, to: day, events: EVERYTHING, properties: EVERYTHING, now: Number.POSITIVE_INFINITY };
     const header = dataset.header(query);
-    const number = Date.parse(day) / 86_400_000;
     const out: TruthRow[] = [];
     for (const row of dataset.rows(query)) {
       const cells = new Map<string, string>();
@@ -206,10 +204,11 @@ export class TestService {
         const text = cellText(column, row);
         if (text !== '') cells.set(column.name === 'event_name' ? columns.event_name : column.name, text);
       }
-      for (const { name, values, per, days } of columns.own) {
-        const text = values[(per === 'day' ? number : row.index) % values.length];
-        cells.delete(name);
-        if (text && (days === undefined || days.includes(day))) cells.set(name, text);
+      for (const { name, values, days } of columns.own) {
+        if (days !== undefined && !days.includes(day)) continue;
+        const text = values[row.index % values.length];
+        if (text) cells.set(name, text);
+        else cells.delete(name);
       }
       out.push({ cells, from: row.receivedAt });
     }
@@ -223,8 +222,7 @@ export class TestService {
     const end = (isClosed: boolean) => {
       seen.end = isClosed ? 'closed by the client' : 'sent';
     };
-    const { latencyMs = 0, clock, serviceId, exportToken } = this.#options;
-    if (latencyMs > 0) await clock.sleep(latencyMs);
+    const { serviceId, exportToken } = this.#options;
     const isAllowed = searchParams.get('service_id') === serviceId && headers.authorization === `Bearer ${exportToken}`;
     if (pathname !== EXPORT_PATH) return [...this.#fail(seen, 404, 'not_found'), { end }];
     if (!isAllowed) return [...this.#fail(seen, 401, 'unauthorized_token'), { end }];

@@ -2,7 +2,6 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/base/sql.ts';
-import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { CommitResult } from '../../../src/table/commit.ts';
 import { type TableName, USER_PROFILES } from '../../../src/table/tables.ts';
@@ -134,15 +133,11 @@ export class Place extends Days {
 
   /** `onFound`: the length of the suppression list that the place is to remember. */
   async purge(ids: readonly string[], column = 'member', onFound: OnFound = async () => 0) {
-    return (await this.people()).purge(this.#asked(ids, column), onFound);
+    return (await this.people()).purge({ ids, byColumn: column }, onFound);
   }
 
   async find(ids: readonly string[], column = 'member') {
-    return (await this.people()).find(this.#asked(ids, column));
-  }
-
-  #asked(ids: readonly string[], column: string): PeopleQuery {
-    return { ids, byColumn: column };
+    return (await this.people()).find({ ids, byColumn: column });
   }
 
   /** Every file of the place, by its whole path. */

@@ -347,7 +347,6 @@ describe('a bucket behind a proxy', () => {
         failure(2, 'cannot be trusted (DEPTH_ZERO_SELF_SIGNED_CERT)'),
       );
     } finally {
-      proxy.close();
       for (const socket of sockets) socket.destroy();
       store.close();
     }
@@ -359,7 +358,6 @@ describe('a bucket behind a proxy', () => {
       exitCode: 2,
       message: expect.stringMatching(/^The proxy 127\.0\.0\.1:\d+ of HTTPS_PROXY refused to connect \(HTTP 407\)/),
     });
-    proxy.close();
     await expect(openThrough('http://127.0.0.1:1')).rejects.toMatchObject(
       failure(3, 'because the proxy 127.0.0.1:1 of HTTPS_PROXY refused the connection'),
     );
