@@ -16,7 +16,11 @@ describe('an error of a disk', () => {
       'config',
       'The ledger /l cannot be written (ENOENT): its folder does not exist, make it or give another.',
     ],
-    ['EXDEV', 'config', 'The ledger /l cannot be written (EXDEV): its folder spans two disks, give another.'],
+    [
+      'EXDEV',
+      'config',
+      'The ledger /l cannot be written (EXDEV): a folder in it is a link to another disk, move that back, or link the place as a whole.',
+    ],
     ['EIO', 'transient', 'The ledger /l failed (EIO): try again later.'],
   ])('%s: who must act, and what is said', (code, kind, message) => {
     expect(failure(code)).toMatchObject({ kind, message, cause: errorOf(code), detail: `${code}: it said` });
