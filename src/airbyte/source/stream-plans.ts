@@ -28,8 +28,11 @@ export function planStream(
   const { appends, keepsDuplicates } = destinationTraits(stream);
   const input = { settings, appends, now };
   const state = usableState(savedState);
-  const isRefresh = stream.syncMode === 'full_refresh';
-  const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
+  let plan: RunPlan;
+  if (stream.syncMode === 'incremental') plan = incrementalPlan(name, state, input);
+  else if (stream.syncId !== undefined && state?.sync_id === stream.syncId)
+    plan = resumedRefreshPlan(name, state, input, keepsDuplicates);
+  else plan = planRun({ ...input, fullRefresh: true });
   return { ...plan, name, keepsDuplicates };
 }
 
@@ -87,19 +90,14 @@ function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, i
   const fingerprints = fingerprintsOf(input.settings);
   refuseOtherService(state, fingerprints);
   if (hasOtherFilters(state, fingerprints.filters)) {
-    if (input.appends === true)
-      throw configError(
-        `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
-          "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
-      );
-    const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
-    return planFromStart(name, why, input);
+    if (input.appends === true) throw doubledRowsError(name);
+    return fromStart(planRun(input), name, OF_OTHER_FILTERS);
   }
   if (hasFutureCursor(state, input.now)) return planWithoutDays(name, state, input);
   const plan = planRun({ ...input, state, receipts: receiptsIn(state) });
   // What a refresh sent may be gone unless it was finished. A destination that appends keeps it all the same.
   const maySkipDays = refreshId !== undefined && !plan.appends && isUnfinished(plan);
-  return maySkipDays ? planFromStart(name, 'is of a full refresh that was not finished', input) : plan;
+  return maySkipDays ? fromStart(planRun(input), name, 'is of a full refresh that was not finished') : plan;
 }
 
 /** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
@@ -119,8 +117,15 @@ function isUnfinished({ state, settings: { endDate } }: RunPlan): boolean {
   return daysOf(state.from_date, lastWanted).some((day) => readDays[day] === undefined);
 }
 
-function planFromStart(name: StreamName, why: string, input: PlanInput): RunPlan {
-  const plan = planRun(input);
+const OF_OTHER_FILTERS = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
+
+const doubledRowsError = (name: StreamName) =>
+  configError(
+    `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
+      "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
+  );
+
+function fromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
   const message =
     `${name}: the saved state ${why}; reading starts again. ` +
     `The destination keeps its rows of days before ${plan.start}, and its rows without an id: clear the stream's data if it should not.`;
@@ -128,13 +133,21 @@ function planFromStart(name: StreamName, why: string, input: PlanInput): RunPlan
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
-function refreshPlan(stream: ConfiguredStream, savedState: JsonObject | undefined, input: PlanInput): RunPlan {
+function resumedRefreshPlan(
+  name: StreamName,
+  savedState: JsonObject,
+  input: PlanInput,
+  keepsDuplicates: boolean,
+): RunPlan {
   const freshPlan = planRun({ ...input, fullRefresh: true });
-  if (stream.syncId === undefined || savedState?.sync_id !== stream.syncId) return freshPlan;
   const state = parseState(savedState);
-  const { filters, service } = freshPlan.fingerprints;
-  if (state?.filters !== filters || state.service !== service) return freshPlan;
   const receipts = receiptsIn(state);
+  if (receipts.size === 0) return freshPlan;
+  const { filters, service } = freshPlan.fingerprints;
+  if (state?.filters !== filters || state.service !== service) {
+    if (keepsDuplicates) throw doubledRowsError(name);
+    return fromStart(freshPlan, name, OF_OTHER_FILTERS);
+  }
   const days = freshPlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
   return { ...freshPlan, state, receipts, days, start: state.start_date ?? freshPlan.start };
 }

@@ -131,9 +131,9 @@ describe('a saved state', () => {
   it('resumes a full refresh only within its job, without a lookback', async () => {
     // The limit of exports, which the tests before have spent, is reset: discovery does not wait so long for it.
     fixture.clock.pass(3_600_000);
-    const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
+    const refresh = async (syncId: number, state?: unknown, more: Json = {}, mode = 'overwrite') => {
       const catalog = await fixture.catalog(
-        { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: syncId },
+        { sync_mode: 'full_refresh', destination_sync_mode: mode, sync_id: syncId },
         ['events'],
       );
       expect(fixture.requested()).toHaveLength(2);
@@ -157,8 +157,16 @@ describe('a saved state', () => {
     expect(open.asked).toEqual([]);
     expect(open.output.records('events')).toEqual([]);
     const purchases = { events_condition_type: 'include', events: ['df_purchase'] };
-    const filtered = await refresh(41, savedStates(middle, 'events'), purchases);
-    expect([...filtered.asked].sort()[0]).toMatch(/^2026-01-15/);
+    // With other filters the days that were sent would come again.
+    const doubled = await refresh(41, savedStates(middle, 'events'), purchases);
+    expect(doubled.asked).toEqual([]);
+    expect(doubled.output.errors()[0]).toMatchObject({
+      failure_type: 'config_error',
+      message: expect.stringContaining('twice'),
+    });
+    const merged = await refresh(41, savedStates(middle, 'events'), purchases, 'overwrite_dedup');
+    expect([...merged.asked].sort()[0]).toMatch(/^2026-01-15/);
+    expect(merged.output.logs('state.fresh_start')).toHaveLength(1);
     const next = await refresh(42, savedStates(middle, 'events'));
     expect(next.asked).toEqual(first.asked);
     expect(next.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 42 });
