@@ -44,9 +44,9 @@ export type Fault =
 export type FaultRule = (request: RequestedExport, nth: number) => Promise<Fault | undefined> | Fault | undefined;
 
 export const onNth =
-  (nths: number | readonly number[], fault: Fault): FaultRule =>
+  (wanted: number, fault: Fault): FaultRule =>
   (_request, nth) =>
-    [nths].flat().includes(nth) ? fault : undefined;
+    nth === wanted ? fault : undefined;
 
 /** For exports that have the day. */
 export const onDay =

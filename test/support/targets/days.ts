@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
@@ -105,10 +105,6 @@ export class Days {
       signal: this.signal,
       ...more,
     };
-  }
-
-  close(): void {
-    rmSync(this.dir, { recursive: true, force: true });
   }
 
   /** A snapshot of profiles, as a download of the day at which it was requested. */

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
@@ -48,8 +48,6 @@ const purge = async (query: PeopleQuery) => {
   expect(rowsFound).toBe(rowsRemoved);
   return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
 };
-
-afterEach(() => place.close());
 
 describe.each(TARGET_NAMES)('people in %s', (name) => {
   beforeEach(() => {
