@@ -44,7 +44,7 @@ export async function* inputMessages({ input, catalog, signal }: VerbContext) {
 function recordIn({ record }: JsonObject, lineNumber: number, streamKeys: ReadonlySet<string>) {
   if (!isObject(record) || !isObject(record.data)) throw lineError(lineNumber, 'is a RECORD without data');
   const key = keyOf(record.stream, record.namespace, lineNumber);
-  if (streamKeys.has(key)) return { type: 'RECORD', key, data: record.data, lineNumber } as const;
+  if (streamKeys.has(key)) return { type: 'RECORD', key, data: record.data } as const;
   const message = `Nothing was deleted: line ${lineNumber} of the input is of the stream ${JSON.stringify(record.stream)}, which the connection does not have.`;
   throw configError(message, { where: { row: lineNumber } });
 }

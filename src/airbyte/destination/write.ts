@@ -23,12 +23,13 @@ export const write: Verb = async (context) => {
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
+  let rowNumber = 0;
   for await (const message of inputMessages(context)) {
     if (message.type === 'STATE') queue.addState(message);
     else {
       // A sync without rows deletes nobody: one that clears the connection has streams of any mode.
-      if (idList.counts.received === 0) checkIdStreams(catalog, config);
-      queue.addRow(message.key, applyRow(idList, message.data, message.lineNumber, config));
+      if (rowNumber === 0) checkIdStreams(catalog, config);
+      queue.addRow(message.key, applyRow(idList, message.data, ++rowNumber, config));
     }
   }
   const deleter = new DeletionClient({ ...config, clock, env });

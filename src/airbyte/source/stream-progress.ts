@@ -98,7 +98,7 @@ export class StreamProgress {
     throw configError(
       `Whether an export includes its to_date is not known, and the destination of ${this.plan.name} keeps every record: rows ` +
         'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +
-        'destination merge by key (append_dedup or overwrite_dedup).',
+        'destination merge by key (append_dedup).',
     );
   }
 }

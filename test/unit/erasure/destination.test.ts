@@ -74,7 +74,8 @@ describe('a sync', () => {
     const behindOthers =
       '{"meta":{"state":{}},"state":{"data":{"}\\"":["]"]},"destinationStats":null } ,"type":"STATE"}';
     const rows = [record('a'), record('b'), record('a'), record('?'), record(null)];
-    const output = await setup.write([...rows, state(1), ofAll, behindOthers]);
+    // Only records count as rows.
+    const output = await setup.write(['{"type":"LOG"}', ...rows, state(1), ofAll, behindOthers]);
     expect(output.code).toBe(0);
     expect(setup.server.ids().toSorted()).toEqual(['?', 'a', 'b']);
     expect(statsOf(output)).toEqual([counts(3, 2), counts(0), counts(0)]);
