@@ -3,6 +3,9 @@ import type { IdList } from '../../erasure/list/id-list.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import type { InputState } from './input-messages.ts';
 
+/** A row that was refused has no id. `key`: the `streamKey` of its stream. */
+type QueueItem = InputState | Readonly<{ type: 'ROW'; key: string; id: string | undefined }>;
+
 /**
  * The rows of a sync and the states between them, in order. A state is echoed once every row before it is decided.
  * Memory: some 50 bytes a row and an id, and the texts of the states.
@@ -11,8 +14,7 @@ export class StateQueue {
   readonly #idList: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
-  /** A row that was refused has no id. `key`: the `streamKey` of its stream. */
-  readonly #items: (InputState | Readonly<{ type: 'ROW'; key: string; id: string | undefined }>)[] = [];
+  readonly #items: QueueItem[] = [];
   /** Index of the first item that is neither counted nor echoed. */
   #nextIndex = 0;
   /** Counts of the rows that no echoed state has reported yet, by the `key` of their stream. */
@@ -24,12 +26,8 @@ export class StateQueue {
     this.#writer = writer;
   }
 
-  addRow(key: string, id: string | undefined): void {
-    this.#items.push({ type: 'ROW', key, id });
-  }
-
-  addState(state: InputState): void {
-    this.#items.push(state);
+  add(item: QueueItem): void {
+    this.#items.push(item);
   }
 
   decide(id: string, decision: Decision): void {

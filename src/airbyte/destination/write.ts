@@ -25,11 +25,11 @@ export const write: Verb = async (context) => {
   const queue = new StateQueue(idList, writer);
   let rowNumber = 0;
   for await (const message of inputMessages(context)) {
-    if (message.type === 'STATE') queue.addState(message);
+    if (message.type === 'STATE') queue.add(message);
     else {
       // A sync without rows deletes nobody: one that clears the connection has streams of any mode.
       if (rowNumber === 0) checkIdStreams(catalog, config);
-      queue.addRow(message.key, applyRow(idList, message.data, ++rowNumber, config));
+      queue.add({ type: 'ROW', key: message.key, id: applyRow(idList, message.data, ++rowNumber, config) });
     }
   }
   const deleter = new DeletionClient({ ...config, clock, env });

@@ -38,8 +38,8 @@ export type DownloadResult<Output extends BodyOutput> = (CheckedBody<Output> | N
 const BACKOFF: Backoff = { attempts: 5, firstPauseMs: 5_000, maxPauseMs: 30_000 };
 /** The refusal for the quota after which an export fails, whatever its attempt. */
 const MAX_QUOTA_REFUSALS = 50;
-/** Answers that may mean "too large" before it is taken for that. */
-const TOO_LARGE_AFTER = 3;
+/** Attempts whose answer may mean "too large", after which it is taken for that. */
+const SPLIT_AFTER_ATTEMPTS = 3;
 
 /** Sends an export until its answer is final. Throws what its output throws, and UserErrors of the quota. */
 export const downloadChecked = <Output extends BodyOutput>(
@@ -108,8 +108,9 @@ class Download<Output extends BodyOutput> {
       const statement = `the export of ${label} is broken twice in the same way`;
       return forLaterRun(noData, `${statement}: ${clause}. Nothing of it was stored`);
     }
-    const splitAttempts = this.#failedAttempts.filter((failed) => failed.kind === 'retry_or_split');
-    if (kind === 'retry_or_split' && splitAttempts.length >= TOO_LARGE_AFTER) return { ...noData, kind: 'too_large' };
+    const splitAttempts = this.#failedAttempts.filter((earlier) => earlier.kind === 'retry_or_split');
+    if (kind === 'retry_or_split' && splitAttempts.length >= SPLIT_AFTER_ATTEMPTS)
+      return { ...noData, kind: 'too_large' };
     if (pause !== undefined) {
       const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(noData)}`;
       const fields = { attempt, cause: code, pause_ms: pause };
