@@ -63,38 +63,39 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 }
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  const { command, options, words, wordCountProblem } = await splitLine(argv);
+  const { command, optionWords, words, wordCountProblem } = await splitLine(argv);
   const [commandWord, ...argumentWords] = words;
   const table = optionsOf(command);
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
   const commandOptions = Object.entries(table).map(([key, option]) => {
-    return { key, option, name: optionName(key), words: [options[key] ?? []].flat().map(String) };
+    return { key, option, name: optionName(key), words: [optionWords[key] ?? []].flat().map(String) };
   });
   const values: Record<string, unknown> = {};
-  let valueProblem: UserError | undefined;
+  const valueProblems: UserError[] = [];
   for (const optionWithWords of [...commandArguments, ...commandOptions]) {
     try {
       values[optionWithWords.key] = parseOption(optionWithWords);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      valueProblem ??= error;
+      valueProblems.push(error);
     }
   }
 
-  // Of several problems the first of these is told:
-  //
-  //   a wrong number of words   the line is not split at all
-  //   an unknown name           makes other words seem wrong or surplus. Behind an unknown command all options seem
-  //                             unknown. An unknown option before the command has taken its name as a word.
-  //   a wrong value
-  //   a surplus word            it may be an id or a secret, and cannot be shown: any other problem tells more
   const isUnknownCommand = command === undefined && commandWord !== undefined;
   const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
-  const optionProblem = unknownOptionError(options, table);
-  const nameProblem = argv[0]?.startsWith('-') ? (optionProblem ?? commandProblem) : (commandProblem ?? optionProblem);
+  const optionProblem = unknownOptionError(optionWords, table);
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
-  const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
-  const toldProblem = wordCountProblem ?? nameProblem ?? valueProblem ?? surplusProblem;
+  // The first of these is told.
+  const [toldProblem] = [
+    // Then the line is not split at all.
+    wordCountProblem,
+    // An unknown name makes other words seem wrong or surplus. Behind an unknown command all options seem unknown. An
+    // unknown option before the command has taken its name as a word.
+    ...(argv[0]?.startsWith('-') ? [optionProblem, commandProblem] : [commandProblem, optionProblem]),
+    ...valueProblems,
+    // The word may be an id or a secret, and cannot be shown: any other problem tells more.
+    hasSurplusWord ? configError('there is a word too many.') : undefined,
+  ].filter((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = toldProblem?.withMessage(`${toldProblem.message} ${helpHint}`);
   return { command, problem, values: values as CommandLine['values'] };
@@ -112,16 +113,17 @@ async function splitLine(argv: readonly string[]) {
   return { command: undefined, ...(await splitWords(argv, optionsOf(undefined))) };
 }
 
-/** What yargs makes of a line with these options: each with its words, and the words that belong to none. */
+/** What yargs makes of a line with these options: the words of each by its key, and the words that belong to none. */
 async function splitWords(argv: readonly string[], table: OptionTable) {
   try {
-    const { _: positional, $0: _, ...options } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
-    return { options, words: positional.map(String), wordCountProblem: undefined };
+    const { _: words, $0: _, ...optionWords } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
+    return { optionWords, words: words.map(String), wordCountProblem: undefined };
   } catch (error) {
     // yargs tells the name of the option with too few words, or of the flag with one.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
-    const options: Record<string, unknown> = { json: argv.includes('--json') };
-    return { options, words: [], wordCountProblem: wordCountError(error.message.replace(/^.*: /, ''), table) };
+    // The failure, too, is a JSON object on stdout if the line asks for one.
+    const optionWords: Record<string, unknown> = { json: argv.includes('--json') };
+    return { optionWords, words: [], wordCountProblem: wordCountError(error.message.replace(/^.*: /, ''), table) };
   }
 }
 
@@ -160,8 +162,8 @@ function parseOption({ option, name, words }: OptionWithWords): unknown {
 }
 
 /** The failure of the first option that the table does not have, with the one that was probably meant. */
-function unknownOptionError(options: object, table: OptionTable): UserError | undefined {
-  const key = Object.keys(options).find((key) => !Object.hasOwn(table, key));
+function unknownOptionError(optionWords: object, table: OptionTable): UserError | undefined {
+  const key = Object.keys(optionWords).find((key) => !Object.hasOwn(table, key));
   if (key === undefined) return undefined;
   const name = key.length === 1 ? `-${key}` : optionName(key);
   const near = nearest(name, Object.keys(table).map(optionName));

@@ -38,7 +38,7 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     return EXIT.done;
   };
   if (argv[0] === 'help' && argv[1] === 'config') return print(configHelp(columns));
-  const { command, problem, values } = await parseCommandLine(withOptions(argv));
+  const { command, problem, values } = await parseCommandLine(wordsAsOptions(argv));
   if (values.version === true) return print([VERSION]);
   if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));
   if (problem !== undefined) return await runCommand(() => Promise.reject(problem), command?.name, values, system);
@@ -46,10 +46,10 @@ export async function runCommandLine(argv: readonly string[], system: System): P
   return await runCommand((context) => command.run(values, context), command.name, values, system);
 }
 
-/** The line with an option for the word `help` or `version` at its start: `sync --help` for `help sync`. */
-function withOptions(argv: readonly string[]): readonly string[] {
+/** The line with the word `help` or `version` at its start as an option: `sync --help` for `help sync`. */
+function wordsAsOptions(argv: readonly string[]): readonly string[] {
   const [firstWord, ...otherWords] = argv;
-  if (firstWord === 'help') return [...withOptions(otherWords), '--help'];
+  if (firstWord === 'help') return [...wordsAsOptions(otherWords), '--help'];
   return firstWord === 'version' ? ['--version'] : argv;
 }
 
