@@ -1,3 +1,6 @@
+// The files that an officer gives. With named columns they are CSV with a header, or JSON Lines, which begin with a
+// brace. A list without a column is one external id a line.
+
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { configError, type UserError } from '../../base/errors.ts';
@@ -13,9 +16,6 @@ import type { UnifiedIdsById } from '../../engine/people/people.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import type { ListRow } from './id-list.ts';
 
-// The files that an officer gives. With named columns they are CSV with a header, or JSON Lines, which begin with a
-// brace. A list without a column is one external id a line.
-
 /** A path, or bytes such as those of standard input. */
 type ListSource = string | AsyncIterable<Uint8Array>;
 
@@ -25,8 +25,8 @@ interface NamedBytes {
   readonly bytes: AsyncGenerator<Uint8Array, void, undefined>;
 }
 
-/** Lines of a list without a column that are looked at, and what no id has there. */
-const CHECKED_LINES = 10;
+/** Number of the first lines of a list without a column that are looked at, and what no id has there. */
+const CHECKED_LINE_COUNT = 10;
 const TABLE_MARK = /[,;\t"{}[\]]/;
 
 /**
@@ -47,7 +47,7 @@ export async function* readList(source: ListSource, idColumn?: string, timeColum
 /** The lines of a list without a column, unless its first ones look like a table. */
 async function* readIdLines(input: NamedBytes): AsyncGenerator<ListRow> {
   for await (const [rowNumber, id] of textLines(input)) {
-    if (rowNumber <= CHECKED_LINES && TABLE_MARK.test(id)) {
+    if (rowNumber <= CHECKED_LINE_COUNT && TABLE_MARK.test(id)) {
       const problem = `looks like a table in line ${rowNumber}: commas, semicolons, tabs, quotes or braces`;
       throw needsColumnError(input, problem);
     }
@@ -82,16 +82,15 @@ async function* readColumns({ name, bytes }: NamedBytes, columns: readonly strin
     chunks.push(value);
     text = Buffer.concat(chunks).toString().trimStart();
   }
-  const read = text.startsWith('{') ? readJsonLines : readCsv;
-  yield* read({ name, bytes: withStart(Buffer.concat(chunks), bytes) }, columns);
+  const input = { name, bytes: withStart(Buffer.concat(chunks), bytes) };
+  yield* text.startsWith('{') ? readJsonLines(input, columns) : readCsv(input, columns);
 }
 
 async function* readJsonLines(input: NamedBytes, columns: readonly string[]): NumberedRows<unknown> {
   let isFirstObject = true;
   for await (const [lineNumber, text] of textLines(input)) {
     const members = parseJsonOfKind(isObject, text);
-    const lineError = (problem: string) =>
-      configError(`${input.name}, line ${lineNumber}: ${problem}. Nothing was done.`);
+    const lineError = (problem: string) => listError(`${input.name}, line ${lineNumber}: ${problem}.`);
     if (members === undefined) throw lineError('this is no JSON object');
     const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
     if (isFirstObject && cells.includes(undefined)) {
@@ -104,15 +103,21 @@ async function* readJsonLines(input: NamedBytes, columns: readonly string[]): Nu
 }
 
 async function* readCsv(input: NamedBytes, columns: readonly string[]): NumberedRows<string> {
-  const reader = new RowReader();
   let indices: readonly number[] | undefined;
+  for await (const [rowNumber, cells] of csvRows(input)) {
+    if (indices === undefined) indices = columns.map((column) => columnIndex(cells, column, input));
+    else yield [rowNumber, indices.map((index) => cells[index])];
+  }
+}
+
+/** All rows of CSV with all of their cells, the header first. */
+async function* csvRows(input: NamedBytes): NumberedRows<string> {
+  const reader = new RowReader();
   function* wholeRows(): Generator<[number, string[]]> {
     while (reader.next()) {
       // To go on with U+FFFD in place of other bytes would name somebody else.
       if (reader.replacements.length > 0) throw notUtf8Error(input);
-      const cells = reader.row.texts();
-      if (indices === undefined) indices = columns.map((column) => columnIndex(cells, column, input));
-      else yield [reader.rowNumber, indices.map((index) => cells[index])];
+      yield [reader.rowNumber, reader.row.texts()];
     }
   }
   try {
@@ -125,25 +130,23 @@ async function* readCsv(input: NamedBytes, columns: readonly string[]): Numbered
   } catch (error) {
     if (error instanceof UnusableCsv) throw notUtf8Error(input);
     if (!(error instanceof MalformedCsv)) throw error;
-    throw configError(`${input.name} is no whole CSV: ${error.clause}. Nothing was done.`);
+    throw listError(`${input.name} is no whole CSV: ${error.clause}.`);
   }
 }
 
 function columnIndex(header: readonly string[], column: string, { name }: NamedBytes): number {
   if (header.some((text) => /\r(?!\n)/.test(text)))
-    throw configError(`${name} ends its lines with CR alone: save it as CSV UTF-8. Nothing was done.`);
+    throw listError(`${name} ends its lines with CR alone: save it as CSV UTF-8.`);
   const names = header.map(nfc);
   const index = names.indexOf(nfc(column));
   if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;
   const quoted = JSON.stringify(column);
-  if (index !== -1) throw configError(`${name} has the column ${quoted} more than once. Nothing was done.`);
+  if (index !== -1) throw listError(`${name} has the column ${quoted} more than once.`);
   const isOtherCsv = header.length === 1 && /[;\t]/.test(header[0]);
   const remedy = isOtherCsv ? 'Save it as CSV with commas.' : 'If that line is no header, put one above it.';
   // Without a header the first line is a person: no word of it goes into a log.
-  throw configError(
-    `${name} has no column ${quoted}: its first line has ${formatCount(header.length, 'column')}, separated by commas. ` +
-      `${remedy} Nothing was done.`,
-  );
+  const columnsText = `its first line has ${formatCount(header.length, 'column')}, separated by commas`;
+  throw listError(`${name} has no column ${quoted}: ${columnsText}. ${remedy}`);
 }
 
 const namedBytes = (source: ListSource, name: string): NamedBytes => ({ name, bytes: bytesOf(source, name) });
@@ -156,13 +159,12 @@ async function* bytesOf(source: ListSource, name: string): NamedBytes['bytes'] {
   }
 }
 
-const needsColumnError = ({ name }: NamedBytes, problem: string): UserError =>
-  configError(
-    `${name} ${problem}. Name the column with the external IDs with --column, or keep only the IDs. Nothing was done.`,
-  );
+const listError = (message: string): UserError => configError(`${message} Nothing was done.`);
 
-const notUtf8Error = ({ name }: NamedBytes): UserError =>
-  configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
+const needsColumnError = ({ name }: NamedBytes, problem: string): UserError =>
+  listError(`${name} ${problem}. Name the column with the external IDs with --column, or keep only the IDs.`);
+
+const notUtf8Error = ({ name }: NamedBytes): UserError => listError(`${name} is not valid UTF-8: save it as UTF-8.`);
 
 /** The unified ids that a file with the columns external_id and df_unified_id gives these ids. */
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {
@@ -171,9 +173,7 @@ export async function readMapping(path: string, ids: ReadonlySet<string>): Promi
   for await (const [rowNumber, [id, unifiedId]] of readColumns(input, ['external_id', UNIFIED_ID])) {
     // To skip such a value would leave the person where it is, and its text might be another id.
     if ([id, unifiedId].some((cell) => typeof (cell ?? '') !== 'string'))
-      throw configError(
-        `Row ${rowNumber} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`,
-      );
+      throw listError(`Row ${rowNumber} of ${path} holds a value that is not text: put it in quotes.`);
     if (typeof id !== 'string' || !ids.has(id) || typeof unifiedId !== 'string' || isPlaceholder(unifiedId)) continue;
     const unifiedIds = mapping.get(id) ?? [];
     if (!unifiedIds.includes(unifiedId)) mapping.set(id, [...unifiedIds, unifiedId]);
