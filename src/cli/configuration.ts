@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { readVariables, refuseUnknownVariables, type Variables } from '../config/environment.ts';
 import type { ConfigWith, RequiredKey } from '../config/fields.ts';
-import { configKeysOf, unknownKeysOf } from '../config/keys.ts';
+import { configKeysOf, unknownKeyTexts } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { isLeftOut, parsePart, requireObject } from '../config/parse.ts';
 import { isInvalid, type Problem, problemsError } from '../config/problems.ts';
@@ -91,13 +91,13 @@ function configFileOf(content: unknown, fileLabel: string, folder: string) {
 }
 
 function refuseUnknownKeys({ rawValues, rawErasure, fileLabel }: ConfigFile): void {
-  const unknownKeys = [
-    ...unknownKeysOf(FILE_KEYS, rawValues, { configKeys: ERASURE_KEYS, where: 'in the object erasure' }),
-    ...unknownKeysOf(ERASURE_KEYS, rawErasure, { configKeys: FILE_KEYS, where: 'beside the object erasure' }).map(
-      (key) => `erasure.${key}`,
+  const texts = [
+    ...unknownKeyTexts(FILE_KEYS, rawValues, { configKeys: ERASURE_KEYS, where: 'in the object erasure' }),
+    ...unknownKeyTexts(ERASURE_KEYS, rawErasure, { configKeys: FILE_KEYS, where: 'beside the object erasure' }).map(
+      (text) => `erasure.${text}`,
     ),
   ];
-  if (unknownKeys.length > 0) throw configError(`${fileLabel} has unknown keys: ${unknownKeys.join(', ')}.`);
+  if (texts.length > 0) throw configError(`${fileLabel} has unknown keys: ${texts.join(', ')}.`);
 }
 
 /** The keys whose values are paths. Of the file they are relative to its folder. */

@@ -34,10 +34,10 @@ export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[
   });
 
 /**
- * The keys that are not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a comment.
- * `elsewhere`: keys that belong in another object, and where that is.
+ * A text for each key that is not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a
+ * comment. `elsewhere`: keys that belong in another object, and where that is.
  */
-export function unknownKeysOf(
+export function unknownKeyTexts(
   configKeys: readonly ConfigKey[],
   rawValues: object,
   elsewhere?: { readonly configKeys: readonly ConfigKey[]; readonly where: string },

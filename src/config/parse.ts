@@ -20,7 +20,7 @@ import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { readVariables } from './environment.ts';
 import { type ConfigWith, type FieldsOf, fieldsOf, type RequiredKey } from './fields.ts';
-import { type ConfigSchema, configKeysOf, unknownKeysOf } from './keys.ts';
+import { type ConfigSchema, configKeysOf, unknownKeyTexts } from './keys.ts';
 import { isInvalid, type Problem, problemsError, schemaProblems, uriProblems } from './problems.ts';
 
 /** The keys of one schema, with what it cannot say. */
@@ -35,8 +35,8 @@ interface ConfigPart<S extends ConfigSchema, C> {
 
 export interface ParsedConfig<C> {
   readonly config: C;
-  /** Keys that are not known, each with the known key that was probably meant. */
-  readonly unknownKeys: readonly string[];
+  /** A text for each key that is not known, with the known key that was probably meant. */
+  readonly unknownKeyTexts: readonly string[];
   /** The secrets of the configuration, which no message may show. */
   readonly secrets: readonly Secret[];
 }
@@ -59,7 +59,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
   return {
     config: config as ConfigWith<C, RequiredKey>,
-    unknownKeys: unknownKeysOf(configKeys, rawValues),
+    unknownKeyTexts: unknownKeyTexts(configKeys, rawValues),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
 }
