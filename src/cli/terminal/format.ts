@@ -15,12 +15,12 @@ export function widthOf(text: string): number {
 export function truncate(text: string, maxWidth: number): string {
   const line = printable(text);
   if (widthOf(line) <= maxWidth) return line;
-  let out = '';
+  let start = '';
   for (const char of line) {
-    if (widthOf(out) + widthOf(char) > maxWidth - 1) break;
-    out += char;
+    if (widthOf(start) + widthOf(char) > maxWidth - 1) break;
+    start += char;
   }
-  return `${out}…`;
+  return `${start}…`;
 }
 
 const MAX_CELL_WIDTH = 40;

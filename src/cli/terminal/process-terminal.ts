@@ -90,25 +90,23 @@ export class ProcessTerminal implements Terminal {
     await this.#resultsQueued;
     await this.#waitForLogReader();
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
-    const resultsTaken = this.#results.drain().catch(refuseLoss);
+    const resultsTaken = this.#results.drain().catch(throwUnlessReaderGone);
     await Promise.race([resultsTaken, stopped.then(() => this.#clock.sleep(MAX_READER_WAIT_MS))]);
   }
 
   async #waitForLogReader(): Promise<void> {
     if (this.#log.isSettled) return;
-    const forgetWait = () => {
+    const logTaken = async () => {
+      await this.#log.drain().catch(() => {});
       this.#logWait = undefined;
     };
-    this.#logWait ??= Promise.race([
-      this.#log.drain().then(forgetWait, forgetWait),
-      this.#clock.sleep(MAX_READER_WAIT_MS),
-    ]);
+    this.#logWait ??= Promise.race([logTaken(), this.#clock.sleep(MAX_READER_WAIT_MS)]);
     await this.#logWait;
   }
 }
 
 const READER_GONE_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
 
-function refuseLoss(error: unknown): void {
+function throwUnlessReaderGone(error: unknown): void {
   if (!hasCode(error, READER_GONE_CODES)) throw diskError(error, { subject: 'standard output' });
 }

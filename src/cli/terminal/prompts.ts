@@ -23,16 +23,16 @@ export function terminalPrompts(
     await nextTurn();
     if (isHidden) output.write(question);
     const echo = isHidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : output;
-    const lines = createInterface({ input, output: echo, terminal: true });
+    const readline = createInterface({ input, output: echo, terminal: true });
     try {
       return await new Promise((resolve, reject) => {
-        const end = () => reject(configError('ended at a question; nothing was written.'));
+        readline.once('SIGINT', () => reject(new Stopped('SIGINT')));
         // Ctrl-D closes the input.
-        lines.once('SIGINT', () => reject(new Stopped('SIGINT'))).once('close', end);
-        lines.question(isHidden ? '' : question, { signal }).then((answer) => resolve(answer.trim()), reject);
+        readline.once('close', () => reject(configError('ended at a question; nothing was written.')));
+        readline.question(isHidden ? '' : question, { signal }).then((answer) => resolve(answer.trim()), reject);
       });
     } finally {
-      lines.close();
+      readline.close();
       if (isHidden) output.write('\n');
     }
   };

@@ -175,8 +175,8 @@ export const rowNumbersOf = (listedIds: readonly ListedId[]): number[] => listed
 
 /** `Row 3`, `Rows 3, 7, 9`; of `count` rows, of which these are the first. */
 export function rowsText(rowNumbers: readonly number[], count = rowNumbers.length): string {
-  const more = count > MAX_IN_LINE ? ` and ${withSeparators(count - MAX_IN_LINE)} more` : '';
-  return `${count === 1 ? 'Row' : 'Rows'} ${rowNumbers.slice(0, MAX_IN_LINE).join(', ')}${more}`;
+  const moreText = count > MAX_IN_LINE ? ` and ${withSeparators(count - MAX_IN_LINE)} more` : '';
+  return `${count === 1 ? 'Row' : 'Rows'} ${rowNumbers.slice(0, MAX_IN_LINE).join(', ')}${moreText}`;
 }
 
 function refusalOf(id: string): Refusal | undefined {
