@@ -45,7 +45,7 @@ export async function writeRecords(
 ): Promise<readonly StreamStats[]> {
   if (streams.length === 0) return [];
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
-  const isEventRow = needsEventRows ? await findEventRows(day, signal) : () => false;
+  const standsForEvent = needsEventRows ? await findEventRows(day, signal) : new Uint8Array();
   const rowCountById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new ByteBuffer();
   const encoders = streams.map((stream) => new RecordEncoder(stream, zoneOf(timezone), emittedAt, lines));
@@ -59,7 +59,7 @@ export async function writeRecords(
         rowIds.read(reader.row);
         for (const encoder of encoders) {
           const { selection } = encoder;
-          if (selection === 'row_per_event' && !isEventRow(rowIndex)) continue;
+          if (selection === 'row_per_event' && standsForEvent[rowIndex] === 0) continue;
           if (selection === 'rows_with_item' && !hasItem(reader.row, isItemColumn)) continue;
           encoder.write(reader.row, rowIds);
         }
@@ -73,23 +73,20 @@ export async function writeRecords(
 /** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */
 async function* readPieces({ path }: CheckedFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
   const reader = new RowReader();
-  const isBehindHeader = () => reader.rowNumber > 0 || reader.next();
+  const passHeader = () => reader.rowNumber > 0 || reader.next();
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
     reader.push(piece);
-    if (isBehindHeader()) yield reader;
+    if (passHeader()) yield reader;
   }
   reader.finish();
-  if (isBehindHeader()) yield reader;
+  if (passHeader()) yield reader;
 }
 
 /**
- * Tells of each row of a day whether it stands for its event: the first one of the lowest position. One that names no
- * event is an event of its own. Takes a pass over all files: which row it is does not show before the last one.
+ * Gives 1 for each row of a day that stands for its event, the first one of the lowest position, else 0. One that names
+ * no event is an event of its own. Takes a pass over all files: which row it is does not show before the last one.
  */
-async function findEventRows(
-  { files }: Pick<CheckedDay, 'files'>,
-  signal: AbortSignal,
-): Promise<(rowIndex: number) => boolean> {
+async function findEventRows({ files }: Pick<CheckedDay, 'files'>, signal: AbortSignal): Promise<Uint8Array> {
   const rowCount = files.reduce((sum, { keptRows }) => sum + keptRows, 0);
   const standsForEvent = new Uint8Array(rowCount);
   const positions = new Float64Array(rowCount);
@@ -112,7 +109,7 @@ async function findEventRows(
     }
   }
   for (const row of rowOfEvent.values()) standsForEvent[row] = 1;
-  return (row) => standsForEvent[row] === 1;
+  return standsForEvent;
 }
 
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {

@@ -33,12 +33,12 @@ export class RowIds {
   }
 
   read(row: CsvRow): void {
-    const idCell = row.cellOf(this.#idColumnNumber);
-    const logIdCell = row.cellOf(this.#logIdColumnNumber);
-    if (idCell >= 0) this.id.read(row, idCell);
+    const idCellNumber = row.cellOf(this.#idColumnNumber);
+    const logIdCellNumber = row.cellOf(this.#logIdColumnNumber);
+    if (idCellNumber >= 0) this.id.read(row, idCellNumber);
     else this.id.set(Buffer.from(`hash:${this.#digestOf(row)}`));
-    if (logIdCell >= 0) this.#logIdText.read(row, logIdCell);
-    this.logId = logIdCell >= 0 ? this.#logIdText : undefined;
+    if (logIdCellNumber >= 0) this.#logIdText.read(row, logIdCellNumber);
+    this.logId = logIdCellNumber >= 0 ? this.#logIdText : undefined;
     if (this.#rowCountById === undefined) return;
     const id = this.id.latin1;
     this.occurrence = (this.#rowCountById.get(id) ?? 0) + 1;

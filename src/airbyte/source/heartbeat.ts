@@ -9,7 +9,7 @@ export class Heartbeat {
   readonly #onBeat: (waitingUntil: number | undefined) => void;
   #waitingUntil: number | undefined;
   /** Cancels the next beat; undefined between two calls of `beatWhile`. */
-  #cancel: (() => void) | undefined;
+  #cancelBeat: (() => void) | undefined;
 
   /** `onBeat` gets the end of a wait for the service (ms since 1970), or undefined. */
   constructor(clock: Clock, onBeat: (waitingUntil: number | undefined) => void) {
@@ -20,7 +20,7 @@ export class Heartbeat {
   /** Called with the end of a wait for the service, and with undefined when it is over. */
   readonly setWaitingUntil = (waitingUntil: number | undefined): void => {
     this.#waitingUntil = waitingUntil;
-    if (this.#cancel !== undefined) this.#onBeat(waitingUntil);
+    if (this.#cancelBeat !== undefined) this.#onBeat(waitingUntil);
   };
 
   /** Beats until `work` has settled. A wait that began before is told at once, and one that lasts on is taken back. */
@@ -30,14 +30,14 @@ export class Heartbeat {
     try {
       return await work;
     } finally {
-      this.#cancel?.();
-      this.#cancel = undefined;
+      this.#cancelBeat?.();
+      this.#cancelBeat = undefined;
       if (this.#waitingUntil !== undefined) this.#onBeat(undefined);
     }
   }
 
   #schedule(): void {
-    this.#cancel = this.#clock.after(BEAT_MS, () => {
+    this.#cancelBeat = this.#clock.after(BEAT_MS, () => {
       this.#onBeat(this.#waitingUntil);
       this.#schedule();
     });

@@ -37,8 +37,8 @@ export const read: Verb = async (context) => {
   });
   const service = openExportClient(config, context, { onWait: heartbeat.setWaitingUntil });
   try {
-    const extract = extractDeps(config, service, context, SuppressionList.of(config)?.readFilter(config));
-    const deps = { ...extract, config, heartbeat, writer: context.writer };
+    const suppression = SuppressionList.of(config)?.readFilter(config);
+    const deps = { ...extractDeps(config, service, context, suppression), config, heartbeat, writer: context.writer };
     const isOfProfiles = ({ descriptor }: StreamOutput) =>
       config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;
     const profileOutput = outputs.find(isOfProfiles);
@@ -60,17 +60,7 @@ export const read: Verb = async (context) => {
  * stop, and for defects.
  */
 async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void> {
-  const write = async (snapshot: CheckedDay) => {
-    const { day, requested_at, filters, rows } = snapshot.receipt;
-    if (rows === 0) {
-      const remedy = 'Run again later; leave the stream out if the service has no profiles.';
-      throw transientError(`The export of profiles has no row: the destination keeps its profiles. ${remedy}`);
-    }
-    await output.writeStatus('RUNNING');
-    const [stats] = await writeDay(snapshot, USER_PROFILES, [{ name: PROFILE_STREAM, schemas: output.schemas }], deps);
-    output.logStats(day, stats);
-    await output.writeState({ version: 1, requested_at, filters }, stats.recordCount);
-  };
+  const write = (snapshot: CheckedDay) => writeProfiles(snapshot, output, deps);
   await output.writeStatus('STARTED');
   try {
     requireFilledColumn(PROFILE_STREAM, output.configuredStream);
@@ -80,6 +70,18 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   } catch (error) {
     await output.fail(error);
   }
+}
+
+async function writeProfiles(snapshot: CheckedDay, output: StreamOutput, deps: ReadDeps): Promise<void> {
+  const { day, requested_at, filters, rows } = snapshot.receipt;
+  if (rows === 0) {
+    const remedy = 'Run again later; leave the stream out if the service has no profiles.';
+    throw transientError(`The export of profiles has no row: the destination keeps its profiles. ${remedy}`);
+  }
+  await output.writeStatus('RUNNING');
+  const [stats] = await writeDay(snapshot, USER_PROFILES, [{ name: PROFILE_STREAM, schemas: output.schemas }], deps);
+  output.logStats(day, stats);
+  await output.writeState({ version: 1, requested_at, filters }, stats.recordCount);
 }
 
 /**

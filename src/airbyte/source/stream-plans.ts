@@ -76,16 +76,16 @@ export function requireFilledColumn(name: StreamName, { properties, primaryKey }
  */
 function destinationTraits({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream) {
   const isRefresh = syncMode === 'full_refresh';
-  const empties = isRefresh && generationId > 0 && minimumGenerationId === generationId;
+  const emptiesTable = isRefresh && generationId > 0 && minimumGenerationId === generationId;
   const isAppend = destinationSyncMode === 'append';
   return {
-    appends: isAppend && !empties,
+    appends: isAppend && !emptiesTable,
     keepsDuplicates: isAppend || (isRefresh && destinationSyncMode === 'overwrite'),
   };
 }
 
 function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, input: PlanInput): RunPlan {
-  const { sync_id: refreshId, ...stateKeys } = savedState ?? {};
+  const { sync_id: refreshSyncId, ...stateKeys } = savedState ?? {};
   const state = parseState(stateKeys);
   const fingerprints = fingerprintsOf(input.settings);
   refuseOtherService(state, fingerprints);
@@ -96,7 +96,7 @@ function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, i
   if (hasFutureCursor(state, input.now)) return planWithoutDays(name, state, input);
   const plan = planRun({ ...input, state, receipts: receiptsIn(state) });
   // What a refresh sent may be gone unless it was finished. A destination that appends keeps it all the same.
-  const maySkipDays = refreshId !== undefined && !plan.appends && isUnfinished(plan);
+  const maySkipDays = refreshSyncId !== undefined && !plan.appends && isUnfinished(plan);
   return maySkipDays ? fromStart(planRun(input), name, 'is of a full refresh that was not finished') : plan;
 }
 
@@ -153,8 +153,8 @@ function resumedRefreshPlan(
 }
 
 /**
- * A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). Undefined
- * for that of a stream of which no day was read: it fixes no start.
+ * A saved state without what a beat during a wait added, and what Airbyte's own libraries add (`__ab_`). Undefined for
+ * that of a stream of which no day was read: it fixes no start.
  */
 function usableState(state: JsonObject = {}): JsonObject | undefined {
   const entries = Object.entries(state).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
