@@ -67,12 +67,14 @@ export class ColumnKeys {
   }
 
   /**
-   * Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids; `any` if they may have the form
-   * of any rows.
+   * Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids; `any` if they may be plain, or
+   * have the form of any rows.
    */
   missedRowsWarnings(idKeyChecks: ReadonlySet<KeyCheck> | 'any'): string[] {
-    const soughtKeyChecks = idKeyChecks === 'any' ? this.#keyChecks : [...idKeyChecks];
-    const missedKeyChecks = this.#keyChecks.filter((rows) => soughtKeyChecks.some((id) => !this.#finds(id, rows)));
+    const soughtKeyChecks = idKeyChecks === 'any' ? [undefined, ...this.#keyChecks] : [...idKeyChecks];
+    const missedKeyChecks = this.#keyChecks.filter((rowKeyCheck) =>
+      soughtKeyChecks.some((idKeyCheck) => !this.#finds(idKeyCheck, rowKeyCheck)),
+    );
     return missedKeyChecks.map((keyCheck) => {
       const [form, remedy] = keyCheck === undefined ? MISSED_PLAIN : MISSED_HASHED;
       return (
@@ -82,9 +84,9 @@ export class ColumnKeys {
     });
   }
 
-  #finds(id: KeyCheck, rows: KeyCheck): boolean {
+  #finds(idKeyCheck: KeyCheck, rowKeyCheck: KeyCheck): boolean {
     const isOfQuery = (keyCheck: KeyCheck) => keyCheck === undefined || keyCheck === this.#queryKeyCheck;
-    return id === rows || (isOfQuery(id) && isOfQuery(rows));
+    return idKeyCheck === rowKeyCheck || (isOfQuery(idKeyCheck) && isOfQuery(rowKeyCheck));
   }
 }
 

@@ -65,11 +65,12 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
   }
 
-  // 6. Warnings of rows that the look-ups missed. External ids are always plain; those of the list have any form.
-  const isListAlone = idKeyChecks.size === 0 && (suppressedPeople?.hmacs.length ?? 0) > 0;
+  // 6. Warnings of rows that the look-ups missed. External ids are always plain; suppressed ones have any form.
+  const hasSuppressedAlone = idKeyChecks.size === 0 && (suppressedPeople?.hmacs.length ?? 0) > 0;
+  const unifiedKeyChecks = hasSuppressedAlone ? 'any' : idKeyChecks;
   const warnings = [
     ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? []),
-    ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(isListAlone ? 'any' : idKeyChecks)),
+    ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(unifiedKeyChecks)),
   ];
   const people = {
     ...counts,

@@ -272,6 +272,18 @@ describe('people in a place', () => {
     expect(await look({ byColumn: 'member', ids: [] })).toMatchObject({ rowCount: 0, warnings: [] });
   });
 
+  it('of the suppression list are warned of if a restored place has all rows hashed under another key', async () => {
+    const older = new HashKey(new Secret('the older hash key of 32 characters'));
+    await loadHashed(D1, [{ id: 'e1', df_unified_id: older.hashOf('u1') }], ['df_unified_id'], older);
+    const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
+    const hmacs = ['u1', hashKey.hashOf('u1')].map((id) => listKey.hashOf(id));
+    const query = { ids: [], suppressedPeople: { key: listKey, hmacs } };
+    const warnings = [expect.stringContaining('some rows have df_unified_id hashed under another key')];
+    for (const key of [hashKey, undefined])
+      expect(await look({ ...query, hashKey: key })).toMatchObject({ rowCount: 0, warnings });
+    expect((await look({ ...query, hashKey: older })).warnings).toEqual([]);
+  });
+
   it.each(['df_unified_id', 'member'])('are warned of if rows have %s hashed under another key', async (column) => {
     const keys = ['first', 'second'].map((name) => new HashKey(new Secret(`the ${name} hash key of 32 characters`)));
     for (const [i, key] of keys.entries()) {
