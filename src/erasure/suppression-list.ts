@@ -163,13 +163,13 @@ export class SuppressionList {
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '') continue;
       const lineError = (why: string) =>
-        configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { row: i + 1 } });
+        configError(`Line ${i + 1} of the suppression list ${path} ${why} ${NEW_LIST_HINT}`, { where: { row: i + 1 } });
       const { kind, key_check, hmac, hash_key } = parseJsonObject(line);
       const restore = 'Restore the file; the next purge removes a last line that was cut.';
       if (i === 0) {
         if (kind !== 'suppression') throw lineError(`is not its header, which tells a wrong key. ${restore}`);
         if (key_check === key.keyCheck) continue;
-        throw lineError(`was written under another key: give that one. ${NEW_LIST_HINT}`);
+        throw lineError('was written under another key: give that one.');
       }
       if (typeof hmac !== 'string' || !looksHashed(hmac))
         throw lineError(`is not {"hmac":"<64 hex digits>"}. ${restore}`);

@@ -1,9 +1,10 @@
 import { hkdfSync } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { HashKey } from '../../base/hash-key.ts';
 import { Secret } from '../../base/secrets.ts';
+import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { type KeySource, keyForReading } from '../key-file.ts';
 
 /** The keys of a ledger: one for the ids in its lines, one for the codes of its lines. */
@@ -32,10 +33,14 @@ export const ledgerKeySource = (path: string, configuredKey: Secret | undefined)
     'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
 });
 
-/** Finds the ledger in a file, or in a folder, and its keys. Throws UserError if it is not there, or has lost its key. */
+/** Finds the ledger in a file, or in a folder, and its keys. Throws UserError if it cannot be read or has lost its key. */
 export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined) {
   const isFolder = existsSync(fileOrFolder) && statSync(fileOrFolder).isDirectory();
   const path = isFolder ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    throw configError(`The ledger ${path} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
+  }
   return { path, keys: ledgerKeysOf(keyForReading(ledgerKeySource(path, configuredKey))) };
 }

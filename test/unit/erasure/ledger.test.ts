@@ -82,7 +82,7 @@ describe('a ledger', () => {
   it('may be empty, and is then whole, but not absent', async () => {
     mkdirSync(folder, { mode: 0o700 });
     await open();
-    expect(() => verify()).toThrow(`There is no ledger at ${path()}`);
+    expect(() => verify()).toThrow(`The ledger ${path()} cannot be read: `);
     writeFileSync(path(), '');
     expect(await verify()).toMatchObject({ ok: true, lines: 0 });
   });
@@ -468,9 +468,9 @@ describe('a proof', () => {
   });
 
   it('needs a ledger: a ledger_dir without one, or that is a file, is named', async () => {
-    await expect(prove(['a'])).rejects.toThrow(`There is no ledger at ${path()}`);
+    await expect(prove(['a'])).rejects.toThrow(`The ledger ${path()} cannot be read: `);
     writeFileSync(folder, '');
-    await expect(prove(['a'])).rejects.toThrow(`There is no ledger at ${path()}`);
+    await expect(prove(['a'])).rejects.toThrow(`The ledger ${path()} cannot be read: `);
   });
 
   it('says nothing if the ledger was edited or cut', async () => {

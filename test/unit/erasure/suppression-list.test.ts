@@ -79,7 +79,7 @@ describe('a suppression list', () => {
     await add('a');
     const text = readFileSync(file, 'utf8');
     writeFileSync(file, text.slice(text.indexOf('\n') + 1));
-    expect(() => load()).toThrow(/Line 1 .* is not its header/);
+    expect(() => load()).toThrow(/Line 1 .* is not its header.* If it is lost for good, .* --new-list\.$/);
     writeFileSync(file, text);
     expect(() => load({ suppressionKey: new Secret('another key of at least 32 characters') })).toThrow('another key');
     writeFileSync(file, 'id,name\n1,x\n');
