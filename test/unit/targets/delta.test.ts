@@ -372,6 +372,17 @@ describe('a Delta table on a disk', () => {
     expect(state?.events.receipts.get(D1)).toMatchObject({ rows_stored: 1 });
   });
 
+  it('loses no entry of its log if a listing lacks the one before it', async () => {
+    for (const [day, id] of Object.entries({ [D1]: 'a', [D2]: 'b', [D3]: 'c' }))
+      await place.load([[place.of(day, [{ id }])]]);
+    async function* listShort(...[real, ...asked]: Parameters<Instead>) {
+      for await (const file of real(...asked) as AsyncIterable<StoredObject>)
+        if (file.path !== entryPath(1).slice(place.place.length + 1)) yield file;
+    }
+    await withDisk('list', listShort, () => place.load([[place.of(D3, [{ id: 'd' }])]]));
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D3} d`]);
+  });
+
   it('is refused if its log has a hole, also before a stray file of an absurd number', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await place.load([[place.of(D2, [{ id: 'b' }])]]);

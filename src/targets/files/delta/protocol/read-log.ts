@@ -31,10 +31,10 @@ async function readSnapshotOnce(place: OpenPlace, snapshotBefore: Snapshot): Pro
     checkpointVersion === undefined
       ? snapshotBefore
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
-  const nextVersion = startSnapshot.logVersion + 1;
-  // A stray file may have an absurd number. If the last of n files is not of the next n versions, one is missing.
-  const count = Math.min(lastFile.logVersion - startSnapshot.logVersion, logFiles.length);
-  const versions = Array.from({ length: count }, (_, i) => nextVersion + i);
+  const { logVersion: startVersion } = startSnapshot;
+  // A stray file may have an absurd number, and a listing may lack a new file. So n files lead n versions on at most.
+  const count = Math.min(lastFile.logVersion - startVersion, logFiles.length);
+  const versions = Array.from({ length: count }, (_, i) => startVersion + 1 + i);
   const entries = await mapConcurrently(versions, READ_CONCURRENCY, async (logVersion) => {
     const path = entryPath(table, logVersion);
     const text = await storage.read(path);
@@ -42,7 +42,7 @@ async function readSnapshotOnce(place: OpenPlace, snapshotBefore: Snapshot): Pro
     // A missing version would be a hole in the data.
     throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${logVersion} is missing`);
   });
-  const snapshot = startSnapshot.after(lastFile.logVersion, entries.flat());
+  const snapshot = startSnapshot.after(startVersion + count, entries.flat());
   checkProtocol(snapshot.protocol, `${storage.address}/${table}`);
   return snapshot;
 }
