@@ -38,4 +38,4 @@ export function standsAt(bytes: Uint8Array, at: number, text: Uint8Array): boole
 }
 
 /** True for JSON white space. */
-export const isSpace = (c: number): boolean => c === SPACE || c === LF || c === CR || c === TAB;
+export const isJsonSpace = (c: number): boolean => c === SPACE || c === LF || c === CR || c === TAB;

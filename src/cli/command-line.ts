@@ -52,8 +52,8 @@ export const newParser = () =>
     .parserConfiguration(PARSER_SETTINGS);
 
 /** Tells yargs the options of a command, with their text in the help. */
-export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
-  for (const [key, { wordCount, heading = 'Options', short, description: describe }] of Object.entries(table)) {
+export function declareOptions<T>(parser: Argv<T>, options: OptionTable): Argv<T> {
+  for (const [key, { wordCount, heading = 'Options', short, description: describe }] of Object.entries(options)) {
     const alias = short === undefined ? {} : { alias: short };
     const type = wordCount === 0 ? 'boolean' : 'string';
     // With the number of words, a `-` alone is a word, and `--dry-run=1` is refused. It would count as false.
@@ -65,9 +65,9 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   const { command, optionWords, words, wordCountProblem } = await splitLine(argv);
   const [commandWord, ...argumentWords] = words;
-  const table = optionsOf(command);
+  const options = optionsOf(command);
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
-  const commandOptions = Object.entries(table).map(([key, option]) => {
+  const commandOptions = Object.entries(options).map(([key, option]) => {
     return { key, option, name: optionName(key), words: [optionWords[key] ?? []].flat().map(String) };
   });
   const values: Record<string, unknown> = {};
@@ -83,7 +83,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
 
   const isUnknownCommand = command === undefined && commandWord !== undefined;
   const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
-  const optionProblem = unknownOptionError(optionWords, table);
+  const optionProblem = unknownOptionError(optionWords, options);
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
   // The first of these is told.
   const [toldProblem] = [
@@ -114,16 +114,16 @@ async function splitLine(argv: readonly string[]) {
 }
 
 /** What yargs makes of a line with these options: the words of each by its key, and the words that belong to none. */
-async function splitWords(argv: readonly string[], table: OptionTable) {
+async function splitWords(argv: readonly string[], options: OptionTable) {
   try {
-    const { _: words, $0: _, ...optionWords } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
+    const { _: words, $0: _, ...optionWords } = await declareOptions(newParser().fail(false), options).parseAsync(argv);
     return { optionWords, words: words.map(String), wordCountProblem: undefined };
   } catch (error) {
     // yargs tells the name of the option with too few words, or of the flag with one.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
     // The failure, too, is a JSON object on stdout if the line asks for one.
     const optionWords: Record<string, unknown> = { json: argv.includes('--json') };
-    return { optionWords, words: [], wordCountProblem: wordCountError(error.message.replace(/^.*: /, ''), table) };
+    return { optionWords, words: [], wordCountProblem: wordCountError(error.message.replace(/^.*: /, ''), options) };
   }
 }
 
@@ -138,8 +138,8 @@ function argumentsOf({ targets, arguments: otherArguments = {} }: Command, words
   });
 }
 
-function wordCountError(writtenName: string, table: OptionTable): UserError {
-  const entry = Object.entries(table).find(
+function wordCountError(writtenName: string, options: OptionTable): UserError {
+  const entry = Object.entries(options).find(
     ([key, { short }]) => kebabCase(key) === kebabCase(writtenName) || short === writtenName,
   );
   const [key, option] = entry ?? [writtenName];
@@ -161,12 +161,12 @@ function parseOption({ option, name, words }: OptionWithWords): unknown {
   return option.parse(words, name);
 }
 
-/** The failure of the first option that the table does not have, with the one that was probably meant. */
-function unknownOptionError(optionWords: object, table: OptionTable): UserError | undefined {
-  const key = Object.keys(optionWords).find((key) => !Object.hasOwn(table, key));
+/** The failure of the first option that the command does not have, with the one that was probably meant. */
+function unknownOptionError(optionWords: object, options: OptionTable): UserError | undefined {
+  const key = Object.keys(optionWords).find((key) => !Object.hasOwn(options, key));
   if (key === undefined) return undefined;
   const name = key.length === 1 ? `-${key}` : optionName(key);
-  const near = nearest(name, Object.keys(table).map(optionName));
+  const near = nearest(name, Object.keys(options).map(optionName));
   const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }

@@ -1,4 +1,4 @@
-import { COMMA, isSpace, LESS_THAN, LF, OPEN_BRACE, OPEN_BRACKET, standsAt } from '../../base/ascii.ts';
+import { COMMA, isJsonSpace, LESS_THAN, LF, OPEN_BRACE, OPEN_BRACKET, standsAt } from '../../base/ascii.ts';
 import { UNIFIED_ID } from '../header.ts';
 
 /** Up to this length (bytes) white space or an incomplete header is searched at each chunk. Past it both are refused. */
@@ -37,7 +37,7 @@ export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | u
   if (bytes.length < BOM.length && !isFinished && bytes[0] === BOM[0]) return undefined;
   const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
   let contentStart = textStart;
-  while (contentStart < bytes.length && isSpace(bytes[contentStart])) contentStart++;
+  while (contentStart < bytes.length && isJsonSpace(bytes[contentStart])) contentStart++;
   if (contentStart === bytes.length) return isFinished || contentStart > MAX_SEARCHED_BYTES ? { textStart } : undefined;
   const otherFormat = OTHER_FORMATS.get(bytes[contentStart]);
   if (otherFormat === undefined) return { textStart };

@@ -1,4 +1,4 @@
-import { BACKSLASH, CLOSE_BRACKET, COMMA, isNullText, isSpace, LOWER_N, QUOTE, SPACE } from '../../base/ascii.ts';
+import { BACKSLASH, CLOSE_BRACKET, COMMA, isJsonSpace, isNullText, LOWER_N, QUOTE, SPACE } from '../../base/ascii.ts';
 import { literal, matchesSql, varcharSql } from '../../base/sql.ts';
 import type { ColumnCodec, ScalarCodec } from './codec.ts';
 import { type CellForms, LIST_EMPTY, LIST_STRING, listOf } from './forms.ts';
@@ -7,7 +7,7 @@ import { STRING_CODEC } from './string.ts';
 
 function skipSpace(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
-  while (i < end && isSpace(bytes[i])) i++;
+  while (i < end && isJsonSpace(bytes[i])) i++;
   return i;
 }
 
@@ -54,7 +54,7 @@ function elementEnd(bytes: Uint8Array, start: number, end: number): number {
   if (c === QUOTE) return stringEnd(bytes, start + 1, end);
   if (c === LOWER_N) return start + 4 <= end && isNullText(bytes, start, start + 4) ? start + 4 : -1;
   let i = start;
-  while (i < end && bytes[i] !== COMMA && bytes[i] !== CLOSE_BRACKET && !isSpace(bytes[i])) i++;
+  while (i < end && bytes[i] !== COMMA && bytes[i] !== CLOSE_BRACKET && !isJsonSpace(bytes[i])) i++;
   return i === start ? -1 : i;
 }
 
@@ -88,7 +88,7 @@ function writeList(bytes: Uint8Array, start: number, end: number, out: Uint8Arra
   let isInString = false;
   for (let i = start; i < end; i++) {
     if (bytes[i] === QUOTE) isInString = !isInString;
-    if (!isInString && isSpace(bytes[i])) continue;
+    if (!isInString && isJsonSpace(bytes[i])) continue;
     if (bytes[i] === BACKSLASH) out[to++] = bytes[i++];
     out[to++] = bytes[i];
   }

@@ -56,10 +56,10 @@ export async function notify(
   const command = printable(`sync ${place.target.name} ${place.address}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
-  const limits = isTerminated
-    ? { timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
-    : { timeoutMs: TIMEOUT_MS, signal };
-  const attempt = () => post(new URL(notifyUrl.reveal()), body, context, limits);
+  const postOptions = isTerminated
+    ? { ...context, timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
+    : { ...context, timeoutMs: TIMEOUT_MS };
+  const attempt = () => post(new URL(notifyUrl.reveal()), body, postOptions);
   let problem = await attempt();
   if (problem !== undefined && !signal.aborted) problem = await attempt();
   if (problem !== undefined) logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);
@@ -69,8 +69,7 @@ export async function notify(
 async function post(
   url: URL,
   body: string,
-  { env, clock }: Pick<Context, 'env' | 'clock'>,
-  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  { env, clock, signal, timeoutMs }: Pick<Context, 'env' | 'clock' | 'signal'> & { readonly timeoutMs: number },
 ): Promise<string | undefined> {
   const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
   const headers = { 'content-type': 'application/json' };
