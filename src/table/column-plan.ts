@@ -108,16 +108,16 @@ function planDay(
   const { day } = download.receipt;
   const dayColumns = dayColumnsOf(download);
   const tableColumns = [...columnsBefore, ...columnsToAdd(columnsBefore, dayColumns, settings).map(toPlannedColumn)];
+  const hasCells = columnsBefore.some(({ forms }) => forms !== 0);
   // Without a pinned schema, `freeze` begins behind the first day with cells.
-  const mayFreeze = settings.pinnedTypes !== undefined || columnsBefore.some(({ forms }) => forms !== 0);
-  const isFrozen = mayFreeze && settings.schemaMode === 'freeze';
+  const isFrozen = settings.schemaMode === 'freeze' && (settings.pinnedTypes !== undefined || hasCells);
   const changes: PlannedChange[] = [];
   const columns = tableColumns.map((column): PlannedColumn => {
     const dayColumn = dayColumns.get(columnKey(column)) ?? NO_CELLS;
     const { forms } = dayColumn;
     const typeAfter = typeAfterDay(column, dayColumn, { columns: tableColumns, isFrozen }, settings);
-    const { type: toType } = typeAfter;
     const fromType = isFirstDay ? null : column.type;
+    const toType = typeAfter.type;
     if (toType !== null && toType !== fromType) {
       const change = fromType === null ? 'added' : 'widened';
       const shape = shapeOfMisfit(dayColumn, fromType, settings);

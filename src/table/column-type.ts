@@ -77,20 +77,20 @@ export function typeAfterDay(
   { columns, isFrozen }: { readonly columns: readonly StoredColumn[]; readonly isFrozen: boolean },
   settings: ColumnSettings,
 ): TypeAfterDay {
-  const { type: storedType, forms: storedForms } = column;
+  const { type: storedType } = column;
   const { configuredType, isPinned } = configuredTypeOf(column, columns, settings);
-  const hasDeclaredType =
-    isOfService(column) && declaredType !== undefined && canHoldStored(column, declaredType, settings);
-  const keepsStoredType = isOfService(column) || isFrozen;
-  const fixedType = configuredType ?? (hasDeclaredType ? declaredType : null) ?? (keepsStoredType ? storedType : null);
+  const takesDeclaredType = declaredType !== undefined && canHoldStored(column, declaredType, settings);
+  const typeByService = takesDeclaredType ? declaredType : storedType;
+  const fixedType = configuredType ?? (isOfService(column) ? typeByService : isFrozen ? storedType : null);
 
   if (storedType === null && !isPinned) {
     const mayBeAdded = !isFrozen || configuredType !== undefined;
     const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
     if (!mayBeAdded || !hasValue) return { type: null, isInferred: true };
   }
+  if (fixedType !== null) return { type: fixedType, isInferred: false };
   const zone = zoneOf(settings.timezone);
-  const forms = storedForms | newForms;
-  const inferredType = storedType ? widenedType(storedType, forms, zone) : (narrowestType(forms, zone) ?? null);
-  return { type: fixedType ?? inferredType, isInferred: fixedType === null };
+  const forms = column.forms | newForms;
+  const type = storedType ? widenedType(storedType, forms, zone) : (narrowestType(forms, zone) ?? null);
+  return { type, isInferred: true };
 }
