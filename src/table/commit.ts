@@ -91,8 +91,8 @@ export function tableAfterBatch(
   const unchangedReceipts = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
   const otherReceipts = mapReceipts(receiptsBefore, (storedReceipt) => {
     const { day, is_over, to_date } = storedReceipt;
-    const newReceipt = unchangedReceipts.get(day) ?? storedReceipt;
-    const isRenewed = newReceipt.is_over !== is_over || newReceipt.to_date !== to_date;
+    const newReceipt = unchangedReceipts.get(day);
+    const isRenewed = newReceipt !== undefined && (newReceipt.is_over !== is_over || newReceipt.to_date !== to_date);
     // Also an unchanged or another day may lose rows to a written one, or have a column that widens.
     const rows_stored = rowsByDay.get(day) ?? storedReceipt.rows_stored;
     const hasChangedRows = rows_stored !== storedReceipt.rows_stored || widenedDays.has(day);
