@@ -110,9 +110,9 @@ const listPattern = (element: string) =>
   `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
 /** SQL of a list of numbers, made one by one; NULL if an element but `null` has no value: `1.2.3` in `[1, 1.2.3]`. */
-function numberListSql(expr: string, item: ScalarCodec): string {
+function numberListSql(expr: string, element: ScalarCodec): string {
   const texts = `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
-  const values = `list_transform(${texts}, lambda e: ${item.valueSql('e')})`;
+  const values = `list_transform(${texts}, lambda e: ${element.valueSql('e')})`;
   const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
   // A list of one value and a lambda over it bind `v`, so that the value is made once.
   const checked = `list_transform([${values}], lambda v: CASE WHEN len(v) - list_count(v) = ${nulls} THEN v END)[1]`;
@@ -128,7 +128,7 @@ function integralAsLongsSql(list: string): string {
 
 const jsonTextSql = (expr: string): string => varcharSql(`to_json(${expr})`);
 
-const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdbType}"]')`;
+const fromJsonSql = (expr: string, element: ScalarCodec): string => `from_json(${expr}, '["${element.duckdbType}"]')`;
 
 /** SQL of a list of texts; NULL for any other text. */
 const stringListSql = (expr: string): string =>
@@ -136,16 +136,16 @@ const stringListSql = (expr: string): string =>
 
 /** `forms`: those of lists with a value. */
 const listCodec = (
-  item: ScalarCodec,
+  element: ScalarCodec,
   forms: CellForms,
-  valueSql: (expr: string, item: ScalarCodec) => string,
+  valueSql: (expr: string, element: ScalarCodec) => string,
   textSql = jsonTextSql,
 ): ColumnCodec => ({
   forms: LIST_EMPTY | forms,
-  duckdbType: `${item.duckdbType}[]`,
-  jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
-  valueSql: (expr) => valueSql(expr, item),
-  uncheckedSql: (expr) => fromJsonSql(expr, item),
+  duckdbType: `${element.duckdbType}[]`,
+  jsonSchema: { type: ['array', 'null'], items: element.jsonSchema },
+  valueSql: (expr) => valueSql(expr, element),
+  uncheckedSql: (expr) => fromJsonSql(expr, element),
   textSql,
   writeJson: writeList,
 });
