@@ -85,7 +85,7 @@ export const fits = (codec: ColumnCodec, forms: CellForms): boolean => (forms & 
 export const fitsSql = (codec: ColumnCodec, expr: string): string =>
   `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.valueSql(expr)} IS NOT NULL)`;
 
-/** As `uncheckedSql` of the codec, also where the text `null` is absent. NULL if the text is NULL. */
+/** As `uncheckedSql` of the codec, undefined if `CAST` gives the value; also for texts of which `null` is absent. */
 export function uncheckedSqlOf(codec: ColumnCodec, expr: string, forms: CellForms): string | undefined {
   if ((forms & NULL_TEXT & ~codec.forms) === 0) return codec.uncheckedSql?.(expr, forms);
   const text = `nullif(${expr}, 'null')`;

@@ -119,10 +119,11 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   textSql(expr) {
     const wall = toWallTimeSql(expr, zone);
     const utcText = wallTextSql(`timezone('UTC', ${expr})`, 'Z');
+    const isShownAgain = `${toInstantSql(wall, zone)} <> ${expr}`;
     // The clock may skip midnight: a date is the first instant of its day.
     const isDate = `${toInstantSql(`date_trunc('day', ${wall})`, zone)} = ${expr}`;
     return (
-      `CASE WHEN ${toInstantSql(wall, zone)} <> ${expr} OR NOT (${isInYearRangeSql(wall)}) THEN ${utcText} ` +
+      `CASE WHEN ${isShownAgain} OR NOT (${isInYearRangeSql(wall)}) THEN ${utcText} ` +
       `WHEN ${isDate} THEN strftime(${wall}, '%Y-%m-%d') ELSE ${wallTextSql(wall)} END`
     );
   },
