@@ -3,8 +3,8 @@ import { LF } from '../../base/ascii.ts';
 import { ByteBuffer } from '../../base/byte-buffer.ts';
 import { SENTINEL } from './row.ts';
 
-/** Bytes kept free behind the data, for the sentinel. */
-const MARGIN = 8;
+/** Bytes kept free behind the data: the sentinel, and the one behind it, which `CsvRow` may read. */
+const SENTINEL_ROOM = 2;
 const NO_REPLACEMENTS: readonly number[] = [];
 
 /** U+FFFD, which replaces one to three bytes. */
@@ -74,7 +74,7 @@ export class RowBuffer extends ByteBuffer {
 
   /** Adds bytes, with room for the sentinel behind them. */
   #add(bytes: Uint8Array): void {
-    this.reserve(bytes.length + MARGIN);
+    this.reserve(bytes.length + SENTINEL_ROOM);
     this.append(bytes);
   }
 
