@@ -40,9 +40,9 @@ export class IdHashes {
   }
 
   #grow(): void {
-    const count = this.#hashes.length * 2;
-    if (count > MAX_HASHED_IDS) return;
-    const hashes = new Float64Array(count);
+    const capacity = this.#hashes.length * 2;
+    if (capacity > MAX_HASHED_IDS) return;
+    const hashes = new Float64Array(capacity);
     hashes.set(this.#hashes);
     this.#hashes = hashes;
   }

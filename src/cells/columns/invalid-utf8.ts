@@ -27,10 +27,10 @@ export class InvalidUtf8Counter {
     const { bytes, filledCount, columnNumbers, starts, ends } = row;
     let passedCount = 0;
     for (let k = 0; k < filledCount; k++) {
-      const countBeforeCell = passedCount;
-      while (passedCount < replacements.length && replacements[passedCount] < ends[k]) passedCount++;
+      const isReplaced = replacements[passedCount] < ends[k];
+      while (replacements[passedCount] < ends[k]) passedCount++;
       const column = this.#columns[columnNumbers[k]];
-      if (passedCount === countBeforeCell || column === undefined) continue;
+      if (!isReplaced || column === undefined) continue;
       this.#cells++;
       if (isMostlyReplaced(bytes.toString('utf8', starts[k], ends[k]))) this.#mostlyReplacedCells++;
       this.#first ??= { row: rowNumber, column: column.headerName };
