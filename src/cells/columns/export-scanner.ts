@@ -22,7 +22,7 @@ export interface ScannerOptions {
   readonly suppression?: Suppression | undefined;
   readonly edits?: ColumnEdits | undefined;
   /** As `RowReader` has it. */
-  readonly gatheredBytes?: number | undefined;
+  readonly minReadBytes?: number | undefined;
 }
 
 /** The people who stay forgotten. */
@@ -75,7 +75,7 @@ export class ExportScanner {
 
   constructor(options: ScannerOptions) {
     this.#options = options;
-    this.#reader = new RowReader(options.gatheredBytes);
+    this.#reader = new RowReader(options.minReadBytes);
   }
 
   /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */

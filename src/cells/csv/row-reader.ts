@@ -26,7 +26,7 @@ import { CsvRow, MAX_COLUMNS, NO_ROW, type RowFailure } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
 /** Rows are read once so many bytes have come, so that a body in small chunks is not written in small pieces. */
-const GATHERED_BYTES = 256 * 1024;
+const MIN_READ_BYTES = 256 * 1024;
 /** Length of the longest row that is accepted, its line end included. */
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 
@@ -49,20 +49,20 @@ export class RowReader {
   hasLineEnd = false;
   /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. */
   replacements: readonly number[] = [];
-  readonly #gatheredBytes: number;
+  readonly #minReadBytes: number;
   readonly #buffer = new RowBuffer();
   #width = 0;
   /** True once it is clear that the body is no other format. */
-  #isStarted = false;
+  #hasPassedStart = false;
   #isFinished = false;
-  /** No row is read before so much of the body has come: a gathered batch, or twice a long row that goes on. */
+  /** No row is read before so much of the body has come: enough to read, or twice a long row that goes on. */
   #nextReadOffset = 0;
   /** The error of the first blank line, which is thrown if a row follows. */
   #blankLineError: MalformedCsv | undefined;
 
-  /** `gatheredBytes`: as GATHERED_BYTES; it affects nothing but speed. */
-  constructor(gatheredBytes = GATHERED_BYTES) {
-    this.#gatheredBytes = gatheredBytes;
+  /** `minReadBytes`: as MIN_READ_BYTES; it affects nothing but speed. */
+  constructor(minReadBytes = MIN_READ_BYTES) {
+    this.#minReadBytes = minReadBytes;
   }
 
   /** Takes a chunk, once `next` has read all rows of the last one. */
@@ -79,7 +79,7 @@ export class RowReader {
   next(): boolean {
     const buffer = this.#buffer;
     if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#nextReadOffset) return false;
-    if (!this.#isStarted && !this.#passBodyStart()) return false;
+    if (!this.#hasPassedStart && !this.#passBodyStart()) return false;
     while (this.#readLine()) {
       if (this.row.contentEnd > this.row.start) {
         this.#checkRow();
@@ -132,7 +132,7 @@ export class RowReader {
     const { start, end } = this.#buffer;
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
     if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
-      const bytes = Math.max(this.#gatheredBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
+      const bytes = Math.max(this.#minReadBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
       this.#nextReadOffset = this.#buffer.offsetOf(start) + bytes;
     }
   }
@@ -145,7 +145,7 @@ export class RowReader {
     const { textStart, otherFormat } = start;
     if (otherFormat !== undefined) throw this.#nextRowError('not_csv', 0, 'a header line', otherFormat.found);
     this.#buffer.start = textStart;
-    this.#isStarted = true;
+    this.#hasPassedStart = true;
     return true;
   }
 

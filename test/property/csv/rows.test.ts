@@ -56,7 +56,7 @@ describe('the rows of a body', () => {
         ].map((cells) => cells.join(','));
         const body = Buffer.from(bom + lines.join(end) + (hasFinalNewline ? end : ''));
         const edits = columnEdits(drop, hash, KEY);
-        const scanner = new ExportScanner({ needsEventColumns: false, gatheredBytes: 1, edits });
+        const scanner = new ExportScanner({ needsEventColumns: false, minReadBytes: 1, edits });
         const { result, written } = scanIn(scanner, body, cutsOf(where, body.length));
 
         const source: string[][] = parse(body, { bom: true, record_delimiter: end });
@@ -99,9 +99,9 @@ describe('the rows of a body', () => {
         .array(fc.constantFrom(...Buffer.from('a,"\r\n\x00\xff\xed\x95\x9c x', 'latin1')), { maxLength: 60 })
         .map((all) => Uint8Array.from([...Buffer.from('a,b\n'), ...all])),
     );
-    const outcome = (body: Uint8Array, cuts: readonly number[], gatheredBytes: number) => {
+    const outcome = (body: Uint8Array, cuts: readonly number[], minReadBytes: number) => {
       try {
-        const { result, written } = scanIn(new ExportScanner({ needsEventColumns: false, gatheredBytes }), body, cuts);
+        const { result, written } = scanIn(new ExportScanner({ needsEventColumns: false, minReadBytes }), body, cuts);
         return { result, written: written.toString('hex') };
       } catch (error) {
         if (error instanceof MalformedCsv) return { reason: error.reason, where: error.where };
@@ -112,8 +112,8 @@ describe('the rows of a body', () => {
     fc.assert(
       fc.property(bytes, fractions, (body, where) => {
         const whole = outcome(body, [], 1);
-        for (const gatheredBytes of [1, 1 << 20])
-          expect(outcome(body, cutsOf(where, body.length), gatheredBytes)).toEqual(whole);
+        for (const minReadBytes of [1, 1 << 20])
+          expect(outcome(body, cutsOf(where, body.length), minReadBytes)).toEqual(whole);
       }),
       { numRuns: 600 },
     );
@@ -125,7 +125,7 @@ describe('the rows of a body', () => {
         const inner = junk.filter((c) => c !== 0x22);
         const body = Buffer.concat([Buffer.from('a,b\n"'), inner, Buffer.from('",x\n')]);
         const { written } = scanIn(
-          new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 }),
+          new ExportScanner({ needsEventColumns: false, minReadBytes: 1 }),
           body,
           cutsOf(where, body.length),
         );

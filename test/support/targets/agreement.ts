@@ -41,7 +41,7 @@ export class AgreementFixture extends Place {
 
   /** A day of one file with these bytes, cut into chunks at these offsets while it was scanned. */
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): CheckedDay {
-    const scanner = new ExportScanner({ timezone, needsEventColumns: false, gatheredBytes: 1 });
+    const scanner = new ExportScanner({ timezone, needsEventColumns: false, minReadBytes: 1 });
     const { result, written } = scanIn(scanner, body, cuts);
     const file = { path: join(this.dir, `export-${++this.#exports}.csv`), bytes: body.length, sha256: '', ...result };
     writeFileSync(file.path, written);

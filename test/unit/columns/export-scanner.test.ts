@@ -156,7 +156,7 @@ describe('a scan', () => {
     body[body.indexOf('plain', body.length >> 1)] = 0xff;
     const cuts = [];
     for (let at = 1, step = 1; at < body.length; at += step, step = (step * 7919) % 70_001) cuts.push(at);
-    const whole = scanIn(new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 << 26 }), body);
+    const whole = scanIn(new ExportScanner({ needsEventColumns: false, minReadBytes: 1 << 26 }), body);
     const cut = scanIn(new ExportScanner({ needsEventColumns: false }), body, cuts);
     expect(cut.written.equals(whole.written)).toBe(true);
     expect(cut.result).toEqual(whole.result);

@@ -34,7 +34,7 @@ describe('an export', () => {
       it(`with ${vector.name} is read and normalised, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
           const { result, written } = scanIn(
-            new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 }),
+            new ExportScanner({ needsEventColumns: false, minReadBytes: 1 }),
             bytes,
             cut,
           );
@@ -49,7 +49,7 @@ describe('an export', () => {
     } else {
       it(`with ${vector.name} is refused with row and byte, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
-          const scanner = new ExportScanner({ needsEventColumns: false, gatheredBytes: 1 });
+          const scanner = new ExportScanner({ needsEventColumns: false, minReadBytes: 1 });
           const { reason, where, kind } = malformedOf(() => scanIn(scanner, bytes, cut));
           expect({ reason, ...where }).toEqual(vector.error);
           expect(kind).toBe('transient');
