@@ -46,24 +46,24 @@ export class HttpAnswer {
     const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
     const readNext = () => (waitLimit === undefined ? chunks.next() : waitLimit.waitFor(chunks.next()));
     let received = 0;
-    let isCut = false;
+    let isCut = true;
     try {
       for (let next = await readNext(); next.done !== true; next = await readNext()) {
         received += next.value.length;
         yield next.value;
       }
+      isCut = !stream.complete;
     } catch (error) {
       // A whole answer on a sound connection has no error of its own, and no error of Node lacks a code.
       const isReadersError = codeOf(error) === undefined || (this.#connectionError === undefined && stream.complete);
       if (waitLimit?.signal.aborted || isReadersError) throw error;
-      isCut = true;
     } finally {
       await chunks.return?.();
     }
     const hasDeclaredLength = received === Number(this.headers['content-length']);
     for (let turn = 0; turn < TURNS_AFTER_END && hasDeclaredLength && this.#connectionError === undefined; turn++)
       await nextTurn();
-    const error = this.#bodyError(received, isCut || !stream.complete);
+    const error = this.#bodyError(received, isCut);
     if (error !== undefined) throw error;
   }
 

@@ -11,9 +11,10 @@ const LIMIT_MS = 12 * HOUR_MS;
  * Throws a configuration failure above twelve hours. `serverTime`: undefined for an answer without a `Date`.
  */
 export function clockDifference(now: number, serverTime: number | undefined): string | undefined {
-  const apart = Math.abs(now - (serverTime ?? now));
+  if (serverTime === undefined) return undefined;
+  const apart = Math.abs(now - serverTime);
   if (apart <= TOLD_FROM_MS) return undefined;
-  const [machineTime, serviceTime] = [now, serverTime ?? now].map((time) => new Date(time).toISOString());
+  const [machineTime, serviceTime] = [now, serverTime].map((time) => new Date(time).toISOString());
   const clause = `The clock of this machine (${machineTime}) and that of the service (${serviceTime}) are ${formatDuration(apart)} apart`;
   if (apart > LIMIT_MS) throw configError(`${clause}: set this clock right, nothing was stored with it.`);
   return clause;
