@@ -9,15 +9,24 @@ const FILE_ERROR =
   /^((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/;
 /** True for an error of files or memory, which quotes no cell. That of a commit quotes a key that is there already. */
 const isFileError = (text: string): boolean => FILE_ERROR.test(text) && !/duplicate key/i.test(text);
+/** True for an error of files or memory that says this, wherever in its text. */
+const inFileError = (pattern: RegExp) => (text: string) => isFileError(text) && pattern.test(text);
 
 /** Errors of statements that do not fit the tables, which quote no cell: `Catalog Error: Table with name x …`. */
 const STATEMENT_ERROR = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
 
+/** How texts about a damaged Parquet file begin, with their class; they quote no cell. */
+const DAMAGED_PARQUET = [
+  /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
+  /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
+  /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
+  /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
+  /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
+];
+
 interface Failure {
-  /** What errors of files and memory say. */
-  readonly inFileError?: RegExp;
-  /** How texts that quote no cell begin, with their class. */
-  readonly beginnings?: readonly RegExp[];
+  /** True for the text of an error that means this. It looks at no text in which a cell may stand. */
+  readonly matches: (text: string) => boolean;
   /** `sentence`: the first line of the text, without its class. The others: as `engineError` has them. */
   readonly toUserError: (place: string, sentence: string, pathOnDisk: string) => UserError;
 }
@@ -29,7 +38,7 @@ export const strayWalError = (file: string): UserError =>
 /** What texts of DuckDB mean. The first failure that a text fits counts: a narrow one stands before a wide one. */
 const FAILURES = {
   fileInUse: {
-    inFileError: /Could not set lock on file|File is already open in|being used by another process/,
+    matches: inFileError(/Could not set lock on file|File is already open in|being used by another process/),
     toUserError: (place, sentence) => {
       const holder = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(sentence)?.[1];
       const why = holder === undefined ? 'another process holds its lock' : `its lock is held by ${holder}`;
@@ -37,23 +46,24 @@ const FAILURES = {
     },
   },
   diskFull: {
-    inFileError:
+    matches: inFileError(
       /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
+    ),
     toUserError: (_place, _sentence, pathOnDisk) =>
       transientError(`The disk of ${pathOnDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
   diskFailed: {
     // After `fsync failed!` every statement of the instance fails, with this message in its text.
-    inFileError: /Input\/output error|Stale file handle|fsync failed!/,
+    matches: inFileError(/Input\/output error|Stale file handle|fsync failed!/),
     toUserError: (place, sentence) =>
       transientError(`${place} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
   outOfMemory: {
-    inFileError: /^Out of Memory|(could not|failed to) (allocate|pin)/,
+    matches: inFileError(/^Out of Memory|(could not|failed to) (allocate|pin)/),
     toUserError: (place) => configError(`DuckDB needs more memory for ${place} than memory_limit allows: raise it.`),
   },
   databaseTooNew: {
-    inFileError: /database file with version number|newer version of DuckDB/,
+    matches: inFileError(/database file with version number|newer version of DuckDB/),
     toUserError: (place) =>
       configError(
         `${place} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
@@ -61,7 +71,7 @@ const FAILURES = {
       ),
   },
   downloadGone: {
-    inFileError: /No files found that match the pattern ".*\.csv"|Cannot open file ".*\.csv": No such file/s,
+    matches: inFileError(/No files found that match the pattern ".*\.csv"|Cannot open file ".*\.csv": No such file/s),
     toUserError: (_place, sentence) =>
       transientError(
         `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +
@@ -69,7 +79,7 @@ const FAILURES = {
       ),
   },
   runFolderGone: {
-    inFileError: /Cannot open file ".*\/dfinery-spool-\w{6}\/.*": No such file/s,
+    matches: inFileError(/Cannot open file ".*\/dfinery-spool-\w{6}\/.*": No such file/s),
     toUserError: () =>
       transientError(
         'The folder of this run was removed: by another run, if this one stood still for long, or by a cleaner of temporary ' +
@@ -77,22 +87,17 @@ const FAILURES = {
       ),
   },
   parquetGone: {
-    inFileError: /No files found that match|Cannot open file ".*\.parquet": No such file/s,
+    matches: inFileError(/No files found that match|Cannot open file ".*\.parquet": No such file/s),
     toUserError: (place) =>
       transientError(
         `Another run removed a file of ${place} meanwhile: run again. If it fails again, verify names what is missing.`,
       ),
   },
   parquetDamaged: {
-    // The copy of a bucket's file is named by a UUID alone.
-    inFileError: /Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/s,
-    beginnings: [
-      /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
-      /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
-      /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
-      /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
-      /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
-    ],
+    matches: (text) =>
+      // The copy of a bucket's file is named by a UUID alone.
+      inFileError(/Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/s)(text) ||
+      DAMAGED_PARQUET.some((beginning) => beginning.test(text)),
     toUserError: (place, sentence) => {
       const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${place}`;
       const day = /.*event_date=([\d-]{10})\//.exec(sentence)?.[1];
@@ -106,27 +111,26 @@ const FAILURES = {
     },
   },
   strayWal: {
-    beginnings: [/^\w+ Error: Failure while replaying WAL file/],
+    matches: (text) => /^\w+ Error: Failure while replaying WAL file/.test(text),
     toUserError: strayWalError,
   },
   databaseUnreadable: {
-    inFileError:
+    matches: inFileError(
       /not a valid DuckDB database file|storage version|checksum|not read enough bytes from file ".*(?<!\.csv)"/i,
+    ),
     toUserError: (place) =>
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   fileRefused: {
     // `IO Error: Cannot open file "/lake/x.duckdb": Permission denied`, and whatever else no failure above has.
-    beginnings: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
+    matches: (text) =>
+      /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /.test(text),
     toUserError: (place, sentence) => configError(`${place} cannot be opened or written: ${sentence}.`),
   },
 } satisfies Record<string, Failure>;
 
 const failureOf = (text: string): Failure | undefined =>
-  Object.values<Failure>(FAILURES).find(
-    ({ inFileError, beginnings = [] }) =>
-      (isFileError(text) && inFileError?.test(text)) || beginnings.some((pattern) => pattern.test(text)),
-  );
+  Object.values<Failure>(FAILURES).find(({ matches }) => matches(text));
 
 /** True for an error of DuckDB that means this failure. */
 export const isEngineFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
