@@ -103,7 +103,7 @@ function refuseUnknownKeys({ rawValues, rawErasure, fileLabel }: ConfigFile): vo
 /** The keys whose values are paths. Of the file they are relative to its folder. */
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 
-/** The values of the file and of the variables, which win. A path of the file gets the folder of the file. */
+/** The values of the file and of the variables, which win. A path of the file gets the file's folder. */
 function joinValues(file: ConfigFile, { values: variableValues, variableByKey }: Variables): JsonObject {
   const values: Record<string, unknown> = { ...file.rawValues, ...file.rawErasure, ...variableValues };
   const resolvePath = (path: unknown, key: string) => {
@@ -112,12 +112,16 @@ function joinValues(file: ConfigFile, { values: variableValues, variableByKey }:
     return isText(path) ? pathInFolder(path, variableByKey.has(key) ? '.' : file.folder) : path;
   };
   for (const key of PATH_KEYS) values[key] = resolvePath(values[key], key);
-  if (Array.isArray(values.places)) {
-    values.places = values.places.map((entry: unknown) =>
+  const { target, place, places } = values;
+  if (Array.isArray(places)) {
+    values.places = places.map((entry: unknown) =>
       isObject(entry) ? { ...entry, place: resolvePath(entry.place, 'places') } : entry,
     );
   }
-  return { ...values, places: isLeftOut(values.places) ? defaultPlaces(values) : values.places };
+  // By default an erasure purges the place of the configuration, if its target keeps what it loads.
+  if (isLeftOut(places) && isText(place) && STATEFUL_TARGETS.some(({ name }) => name === target))
+    values.places = [{ target, place }];
+  return values;
 }
 
 /** A path in a file is relative to its folder; `-` is stdout. Throws a configuration failure for the `~` of a shell. */
@@ -126,10 +130,6 @@ export function pathInFolder(path: string, folder: string): string {
     throw configError(`${path} begins with ~, which only a shell replaces: write the whole path.`);
   return path === '-' || isAddress(path) || isAbsolute(path) ? path : join(folder, path);
 }
-
-/** The place of the configuration, which an erasure purges if its target keeps what it loads. */
-const defaultPlaces = ({ target, place }: JsonObject) =>
-  isText(place) && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
 
 export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
