@@ -243,6 +243,18 @@ describe('ten days of syncs', () => {
     },
   );
 
+  it('request an ID again that was only rejected, or met the limit or a wrong token before', async () => {
+    const answers = [429, 200, 401, 200];
+    setup.answer = (_, response, nth) => {
+      const status = answers[nth - 1];
+      if (status === undefined) return json(response, SUCCESS);
+      return code(response, '40402', status);
+    };
+    const codes: (number | null)[] = [];
+    for (let day = 0; day < 4; day++) codes.push((await on(day, [record('a'), state(day)])).code);
+    expect([codes, setup.server.ids().length]).toEqual([[0, 1, 0, 0], 5]);
+  });
+
   it('are refused if no row is usable, with the field that is probably wrong', async () => {
     const more = { requested_at_field: 'asked_at' };
     const late = await on(0, [record('a', { asked_at: 'soon' }), state(0)], more);
