@@ -42,7 +42,7 @@ export class HashKey {
     return hash;
   }
 
-  /** The pads of HMAC in hex, under the names that `hmacSql` (engine/people) gives them. Each tells the key. */
+  /** The pads of HMAC in hex, by their names in SQL that computes it. Each of them tells the key. */
   hmacPads(keyName: string): Readonly<Record<string, string>> {
     const padded = (pad: number) => Buffer.from(this.#block.map((byte) => byte ^ pad)).toString('hex');
     return { [`${keyName}_inner_pad`]: padded(INNER_PAD), [`${keyName}_outer_pad`]: padded(OUTER_PAD) };

@@ -76,7 +76,6 @@ export function parsePart<S extends ConfigSchema, C extends object>(
   rawValues: object,
 ): { readonly config: Readonly<C> | undefined; readonly problems: readonly Problem[] } {
   const values = presentValues(rawValues, schema);
-  // The validation also fills in the defaults.
   const valueProblems = schemaProblems(validate, values);
   if (valueProblems.some(isInvalid)) return { config: undefined, problems: valueProblems };
   const config = configOf(fieldsOf(schema, values));

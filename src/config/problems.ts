@@ -22,7 +22,7 @@ export const problemOf = (kind: Problem['kind'], key: string, clause: string): P
   return { kind, key, text: `${key} ${clause}` };
 };
 
-/** The violations of a schema, one a path. */
+/** The violations of a schema, one a path. Fills in the defaults of the value's keys. */
 export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   if (validate(value)) return [];
   // The validator reports the type of a key before its choices, and its pattern before its calendar. So the last

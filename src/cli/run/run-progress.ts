@@ -11,21 +11,21 @@ export function progressOf(
   now: number,
 ): Progress {
   const { total, answeredExports, receivedBytes } = loadResult;
-  const days = total.daysWritten.length + total.daysUnchanged.length;
-  const planned = Math.max(plannedDays, days);
+  const storedDays = total.daysWritten.length + total.daysUnchanged.length;
+  const totalDays = Math.max(plannedDays, storedDays);
   const isWaiting = waitingUntil !== undefined;
   const elapsed = now - began;
-  const daysToGo = planned - days;
+  const daysToGo = totalDays - storedDays;
   // A narrow terminal cuts the line at its end.
   const parts = [
-    `${days} of ${formatCount(planned, 'day')} stored`,
+    `${storedDays} of ${formatCount(totalDays, 'day')} stored`,
     isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
-    !isWaiting && days > 0 && daysToGo > 0 && `${formatDuration((elapsed / days) * daysToGo)} left`,
+    !isWaiting && storedDays > 0 && daysToGo > 0 && `${formatDuration((elapsed / storedDays) * daysToGo)} left`,
     `${formatCount(answeredExports, 'export')}, ${formatBytes(receivedBytes)}`,
     formatCount(total.rowsWritten, 'row'),
     elapsed > 0 && `${(receivedBytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
-  const fullColumns = Math.round((days / Math.max(1, planned)) * BAR_COLUMNS);
+  const fullColumns = Math.round((storedDays / Math.max(1, totalDays)) * BAR_COLUMNS);
   const bar = '█'.repeat(fullColumns).padEnd(BAR_COLUMNS, '░');
   return { text: parts.filter((part) => part !== false).join(' · '), bar };
 }
