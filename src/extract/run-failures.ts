@@ -10,8 +10,9 @@ import type { RunPlan } from './which-days.ts';
 export const mostSevere = (errors: readonly (UserError | undefined)[]): UserError | undefined =>
   errors.filter((error) => error !== undefined).sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
 
-/** The failure for days without data of which nobody knows whether they have rows. At least one. */
-export function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError {
+/** The failure for days without data of which nobody knows whether they have rows; undefined if there are none. */
+export function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefined {
+  if (unprovenDays.length === 0) return undefined;
   const days = formatDays(unprovenDays.map(({ day }) => day));
   return transientError(
     `${days}: ${unprovenDays[0].noDownload.clause} before the service exported any day as CSV. ` +
@@ -19,8 +20,9 @@ export function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError {
   );
 }
 
-/** The failure for gaps (exit 4). */
-export function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError {
+/** The failure for gaps (exit 4); undefined if there are none. */
+export function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError | undefined {
+  if (days.length === 0) return undefined;
   const statement = `${plainCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;
   if (mode === 'named')

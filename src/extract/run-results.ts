@@ -1,5 +1,5 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
-import type { UserError } from '../base/errors.ts';
+import { messageOf, type UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
@@ -35,13 +35,9 @@ export class RunResults {
   readonly #goneDays: Day[] = [];
   /** Number of the gone days of which a warning has told. */
   #toldCount = 0;
-  /** Of all gaps so far. */
-  #gapError: UserError | undefined;
   /** Of the days that are over and failed. */
   readonly #dayErrors: UserError[] = [];
   readonly #unprovenDays: UnprovenDay[] = [];
-  /** Of all unproven days so far. */
-  #unprovenError: UserError | undefined;
   /** Of the first day that failed and is not over. */
   #openDayError: UserError | undefined;
 
@@ -60,7 +56,6 @@ export class RunResults {
         return this.#addUnproven(dayResult);
       case 'gone':
         this.#goneDays.push(dayResult.day);
-        if (this.#failsAtGap && this.#isGap(dayResult.day)) this.#gapError = gapError(this.gaps, this.#plan.mode);
         return undefined;
       case 'failed':
         return this.#addFailed(dayResult);
@@ -102,7 +97,6 @@ export class RunResults {
     const { service, logger } = this.#deps;
     if (!service.hasExportedDay) {
       this.#unprovenDays.push(unprovenDay);
-      this.#unprovenError = unprovenError(this.#unprovenDays);
       return undefined;
     }
     const { day, checkedDay, noDownload } = unprovenDay;
@@ -172,6 +166,10 @@ export class RunResults {
     return mode === 'named' || settings.onGap === 'fail';
   }
 
+  get #gapError(): UserError | undefined {
+    return this.#failsAtGap ? gapError(this.gaps, this.#plan.mode) : undefined;
+  }
+
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
     return mostSevere([this.#gapError, ...this.#dayErrors]);
@@ -188,7 +186,7 @@ export class RunResults {
       logger.warn('columns.unseen', message, { columns });
     }
     this.#warnOfGoneDays(' with the next day that is loaded');
-    const error = this.failure ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openDayError);
+    const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openDayError);
     if (error !== undefined) throw error;
   }
 
@@ -197,8 +195,9 @@ export class RunResults {
     const { logger } = this.#deps;
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
-    for (const error of [this.#gapError, ...this.#dayErrors, this.#unprovenError])
-      if (error !== undefined && error !== reported) logger.error('day.failed', error.message, { ...error.where });
+    for (const error of [this.#gapError, ...this.#dayErrors, unprovenError(this.#unprovenDays)])
+      if (error !== undefined && error.message !== messageOf(reported))
+        logger.error('day.failed', error.message, { ...error.where });
   }
 
   /** Days that the caller named, and that were not over when they were loaded. */
