@@ -92,8 +92,8 @@ function hashedAfter(state: ExportState | undefined, latest: HashedColumns): rea
   const isOther = ({ columns, key_check }: HashedColumns) =>
     key_check !== latest.key_check || columns.join('\0') !== latest.columns.join('\0');
   const earlier = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
-  const hashings = [...earlier.filter(isOther), latest];
-  return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
+  const hashedColumns = [...earlier.filter(isOther), latest];
+  return hashedColumns.some(({ columns }) => columns.length > 0) ? hashedColumns : undefined;
 }
 
 /** True for a day at or after the cursor of an earlier run. */

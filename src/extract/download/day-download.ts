@@ -16,7 +16,7 @@ import type { ExtractDeps } from '../extract-deps.ts';
 import { checkedFileOf, openSpoolOutput, removeFiles, type SpooledDownload } from '../spool.ts';
 import { type RunPlan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
-import { adviceToSkip, exportParts } from './parts.ts';
+import { adviceToSkip, downloadParts } from './parts.ts';
 
 /** What became of a day. `downloaded` and `unproven` have a `checkedDay`. `gone`: the service no longer exports it. */
 export type DayResult = DownloadedDay | UnprovenDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
@@ -27,7 +27,7 @@ interface DownloadedDay {
   readonly checkedDay: CheckedDay;
 }
 
-/** A day that was answered twice without data. If the service has exported another day, it is one without rows. */
+/** A day with two empty answers. If the service has exported another day, it is one without rows. */
 export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
   readonly kind: 'unproven';
   readonly noDownload: NoDownload;
@@ -73,16 +73,16 @@ export class DayDownloader {
   async run(): Promise<DayResult> {
     const { service, settings, endProofDay } = this.#deps;
     const provesEnd = this.#day === endProofDay;
-    const download = await (provesEnd ? proveEndDay(this.#day, this.#export, service, settings) : this.#export());
+    const download = await (provesEnd ? proveEndDay(this.#day, this.#download, service, settings) : this.#download());
     const first = await this.#dayResultOf(download);
     if (first.kind !== 'downloaded' || first.checkedDay.receipt.rows >= this.#storedRows.leastRows) return first;
-    const second = await this.#dayResultOf(await this.#export());
+    const second = await this.#dayResultOf(await this.#download());
     await removeFiles(first.checkedDay.files);
     return second.kind === 'downloaded' ? this.#confirmFewerRows(first, second) : second;
   }
 
   /** Sends exports until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
-  readonly #export = async (overrides?: Partial<EventRequest>): Promise<SpooledDownload> => {
+  readonly #download = async (overrides?: Partial<EventRequest>): Promise<SpooledDownload> => {
     const { service, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...overrides };
     const download = await downloadChecked({
@@ -99,7 +99,7 @@ export class DayDownloader {
   };
 
   /**
-   * What a download means for the day. After an answer without data, a day that is over is requested once more.
+   * What a download means for the day. After an empty answer, a day that is over is requested once more.
    *
    *   download                   a day that is over                       a day that is not over
    *   checked                    its rows                                 its rows
@@ -115,10 +115,10 @@ export class DayDownloader {
     const day = this.#day;
     let download = firstDownload;
     if (firstDownload.kind === 'empty' && this.#isOver) {
-      download = await this.#export();
+      download = await this.#download();
       if (download.kind === 'empty') return this.#emptyTwice(firstDownload, download);
     }
-    if (download.kind === 'checked') return this.#downloaded([checkedFileOf(download)]);
+    if (download.kind === 'checked') return this.#downloadedDay([checkedFileOf(download)]);
     if (!this.#isOver) return this.#failed(downloadError(day, download));
     switch (download.kind) {
       case 'too_large':
@@ -139,7 +139,7 @@ export class DayDownloader {
     return { kind: 'failed', day: this.#day, error, isOver: this.#isOver };
   }
 
-  /** A day without rows, as far as two answers without data can show it: they never replace rows of the same filters. */
+  /** A day without rows, as far as two empty answers can show it: they never replace rows of the same filters. */
   #emptyTwice(first: NoDownload, second: NoDownload): DayResult {
     const day = this.#day;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
@@ -147,7 +147,7 @@ export class DayDownloader {
     const { rowsBefore } = this.#storedRows;
     // All rows of the day may have been removed since, those of erased people.
     const isStoredEmpty = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
-    if (isStoredEmpty) return { ...this.#downloaded([]), kind: 'unproven', noDownload: first };
+    if (isStoredEmpty) return { ...this.#downloadedDay([]), kind: 'unproven', noDownload: first };
     return fail(
       `${day} has ${plainCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
     );
@@ -158,8 +158,8 @@ export class DayDownloader {
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#deps.logger.warn('day.parts', message, { day });
     const { settings, service } = this.#deps;
-    const parts = await exportParts(day, filtersOf(settings), service.eventNames, this.#export);
-    return parts instanceof UserError ? this.#failed(parts) : this.#downloaded(parts);
+    const parts = await downloadParts(day, filtersOf(settings), service.eventNames, this.#download);
+    return parts instanceof UserError ? this.#failed(parts) : this.#downloadedDay(parts);
   }
 
   /** Takes the second download if it has enough rows, or as many as the first: then the day has changed. */
@@ -200,7 +200,7 @@ export class DayDownloader {
       : { rowsBefore: rowsInPlace, leastRows: Math.min(rowsInPlace, 1) };
   }
 
-  #downloaded(files: readonly CheckedFile[]): DownloadedDay {
+  #downloadedDay(files: readonly CheckedFile[]): DownloadedDay {
     const { fingerprints, clock } = this.#deps;
     const checkedDay = checkedDayOf(files, {
       day: this.#day,

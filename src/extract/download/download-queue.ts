@@ -99,13 +99,11 @@ export class DownloadQueue {
 
   /** The result of a day. Its download begins now, unless it has begun before. */
   #resultOf(day: Day): Promise<DayResult> {
-    const startedDownload = this.#startedDownloads.get(day);
-    if (startedDownload !== undefined) return startedDownload;
-    const dayResult = this.#download(day);
-    this.#startedDownloads.set(day, dayResult);
+    const startedDownload = this.#startedDownloads.get(day) ?? this.#download(day);
+    this.#startedDownloads.set(day, startedDownload);
     // A failure is thrown when it is the turn of its day.
-    dayResult.catch(() => {});
-    return dayResult;
+    startedDownload.catch(() => {});
+    return startedDownload;
   }
 
   async #download(day: Day): Promise<DayResult> {

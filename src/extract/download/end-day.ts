@@ -24,20 +24,20 @@ const MAY_DEPEND_ON_END = new Set<SpooledDownload['kind']>(['checked', 'empty', 
  */
 export async function proveEndDay(
   day: Day,
-  sendExport: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
+  download: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
   service: ExtractDeps['service'],
   settings: ExportSettings,
 ): Promise<SpooledDownload> {
   const nextDay = addDays(day, 1);
-  const dayAlone = await sendExport({ to: day });
+  const dayAlone = await download({ to: day });
   if (!MAY_DEPEND_ON_END.has(dayAlone.kind)) return dayAlone;
   if (dayAlone.kind === 'checked' && keepsColumn(EVENT_DATETIME, settings) && spansAnHour(dayAlone.scan.columns)) {
     service.learnFromProof(day, true);
     return dayAlone;
   }
-  const bothDays = await sendExport({ to: nextDay });
+  const bothDays = await download({ to: nextDay });
   if (hasNoRows(dayAlone) && bothDays.kind === 'checked' && bothDays.scan.rows > 0) {
-    const nextAlone = await sendExport({ from: nextDay, to: nextDay });
+    const nextAlone = await download({ from: nextDay, to: nextDay });
     if (hasNoRows(nextAlone)) service.learnFromProof(day, false);
     if (nextAlone.kind === 'checked') await removeFiles([nextAlone.output]);
   }

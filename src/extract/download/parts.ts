@@ -27,14 +27,14 @@ const KNOWN_EVENT_NAMES: readonly string[] = [
 ];
 
 /**
- * Exports a day that is too large in parts, within the user's own filter: each known event name with `include`, the
+ * Downloads a day that is too large in parts, within the user's own filter: each known event name with `include`, the
  * rest with `exclude`. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported.
  */
-export async function exportParts(
+export async function downloadParts(
   day: Day,
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
-  sendExport: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
+  download: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
 ): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
@@ -42,17 +42,17 @@ export async function exportParts(
   const files: CheckedFile[] = [];
   const acceptedNames: string[] = [];
   let lastNoDownload: NoDownload | undefined;
-  // One answer without data proves nothing, least of all from a service that could not export the day.
-  const exportPart: typeof sendExport = async (overrides) => {
-    const part = await sendExport(overrides);
-    return part.kind === 'empty' ? sendExport(overrides) : part;
+  // One empty answer proves nothing, least of all from a service that could not export the day.
+  const downloadPart: typeof download = async (overrides) => {
+    const part = await download(overrides);
+    return part.kind === 'empty' ? download(overrides) : part;
   };
   const fail = async (whichEvents: string, noDownload: NoDownload) => {
     await removeFiles(files);
     return tooLargeError(day, whichEvents, noDownload);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
-    const part = await exportPart({ events: [name], eventsCondition: 'include' });
+    const part = await downloadPart({ events: [name], eventsCondition: 'include' });
     if (part.kind === 'checked') files.push(checkedFileOf(part));
     // A service that checks the names of a filter refuses one that has no event.
     else if (part.kind === 'empty' || part.kind === 'invalid') lastNoDownload = part;
@@ -62,7 +62,7 @@ export async function exportParts(
   if (userCondition !== 'include') {
     const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
     const condition = excludedNames.length > 0 ? 'exclude' : 'all';
-    const otherEvents = await exportPart({ events: excludedNames, eventsCondition: condition });
+    const otherEvents = await downloadPart({ events: excludedNames, eventsCondition: condition });
     if (otherEvents.kind === 'checked') files.push(checkedFileOf(otherEvents));
     else if (otherEvents.kind === 'empty') lastNoDownload = otherEvents;
     else return fail(`other than the ${excludedNames.length} known`, otherEvents);
