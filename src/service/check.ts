@@ -46,6 +46,7 @@ export async function checkService(
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
+      // Throws where a sync would.
       clockDifference(clock.now(), answer.serverTime);
       return answer.kind === 'data' ? wrongHeader(answer.stream, host) : answer;
     });

@@ -7,7 +7,7 @@ const TOLD_FROM_MS = HOUR_MS;
 const LIMIT_MS = 12 * HOUR_MS;
 
 /**
- * A clause with the clocks of this machine and of the service, if they differ by more than an hour; else undefined.
+ * What the clocks of this machine and of the service show, if they differ by more than an hour; else undefined.
  * Throws a configuration failure above twelve hours. `serverTime`: undefined for an answer without a `Date`.
  */
 export function clockDifference(now: number, serverTime: number | undefined): string | undefined {
@@ -15,7 +15,7 @@ export function clockDifference(now: number, serverTime: number | undefined): st
   const apart = Math.abs(now - serverTime);
   if (apart <= TOLD_FROM_MS) return undefined;
   const [machineTime, serviceTime] = [now, serverTime].map((time) => new Date(time).toISOString());
-  const clause = `The clock of this machine (${machineTime}) and that of the service (${serviceTime}) are ${formatDuration(apart)} apart`;
-  if (apart > LIMIT_MS) throw configError(`${clause}: set this clock right, nothing was stored with it.`);
-  return clause;
+  const statement = `The clock of this machine (${machineTime}) and that of the service (${serviceTime}) are ${formatDuration(apart)} apart`;
+  if (apart > LIMIT_MS) throw configError(`${statement}: set this clock right, nothing was stored with it.`);
+  return statement;
 }

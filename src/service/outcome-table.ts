@@ -1,11 +1,11 @@
-/** A row of an outcome table: the meaning of the answers for which `when` is true. The last row matches everything. */
-export interface OutcomeRow<Answer, Kind> {
-  readonly when: (answer: Answer) => boolean;
+/** A row of an outcome table: the meaning of the answers whose traits match `when`. The last row matches everything. */
+export interface OutcomeRow<Traits, Kind> {
+  readonly when: (traits: Traits) => boolean;
   readonly kind: Kind;
   /** Stable code for logs and tests. Without one it is what the caller makes of the body. */
   readonly code?: string;
-  /** What happened and what to do, for people. */
-  readonly text: (answer: Answer) => string;
+  /** What happened and what to do, for people: a clause or a sentence, as the table says. */
+  readonly text: (traits: Traits) => string;
 }
 
 export const hasStatus =
@@ -22,8 +22,8 @@ export const hasStatusBetween =
   ({ status }: { readonly status: number }): boolean =>
     status >= first && status <= last;
 
-/** What the first row that matches says of an answer. */
-export function matchOutcome<Answer, Kind>(rows: readonly OutcomeRow<Answer, Kind>[], answer: Answer) {
-  const { kind, code, text } = rows.find(({ when }) => when(answer)) ?? rows[rows.length - 1];
-  return { kind, code, text: text(answer) };
+/** What the first row that matches says of an answer with these traits. */
+export function matchOutcome<Traits, Kind>(rows: readonly OutcomeRow<Traits, Kind>[], traits: Traits) {
+  const { kind, code, text } = rows.find(({ when }) => when(traits)) ?? rows[rows.length - 1];
+  return { kind, code, text: text(traits) };
 }

@@ -7,7 +7,7 @@ export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'maybe_csv'
 export interface ExportTraits {
   readonly status: number;
   readonly content: BodyContent;
-  /** The reason in a JSON body, in lower case; undefined if there is none. */
+  /** The reason in a body that is JSON or the reason alone, in lower case; undefined if there is none. */
   readonly reason: string | undefined;
   readonly host: string;
   /** Origin that a redirect points to. */
@@ -20,9 +20,9 @@ export interface ExportTraits {
  */
 const hasReason =
   (...reasons: string[]) =>
-  (answer: ExportTraits): boolean => {
-    const canOutweigh = answer.status === 200 || (answer.status !== 429 && hasStatusBetween(400, 499)(answer));
-    return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
+  ({ status, reason }: ExportTraits): boolean => {
+    const canOutweigh = status === 200 || (status >= 400 && status < 500 && status !== 429);
+    return canOutweigh && reason !== undefined && reasons.includes(reason);
   };
 
 const has200With =
@@ -78,7 +78,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     text: ({ host }) => `${host} answered with an empty list`,
   },
   { when: has200With('empty'), kind: 'empty', code: 'empty_body', text: ({ host }) => `${host} answered with no byte` },
-  { when: has200With('json'), kind: 'retry', code: 'json_200', text: (answer) => `${failure(answer)} in place of CSV` },
+  { when: has200With('json'), kind: 'retry', code: 'json_200', text: (traits) => `${failure(traits)} in place of CSV` },
   {
     when: has200With('html'),
     kind: 'retry',
@@ -118,7 +118,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     text: ({ host }) => `${host} says that the limit of exports is reached (429)`,
   },
   {
-    when: hasStatusBetween(402, 499),
+    when: hasStatusBetween(400, 499),
     kind: 'config',
     code: 'refused_request',
     text: ({ host, status }) => `${host} does not take the request at all (${status}): ${CHECK_BASE_URL}`,
