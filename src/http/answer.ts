@@ -60,9 +60,8 @@ export class HttpAnswer {
     } finally {
       await chunks.return?.();
     }
-    const hasDeclaredLength = received === Number(this.headers['content-length']);
-    for (let turn = 0; turn < TURNS_AFTER_END && hasDeclaredLength && this.#connectionError === undefined; turn++)
-      await nextTurn();
+    if (received === Number(this.headers['content-length']))
+      for (let turn = 0; turn < TURNS_AFTER_END; turn++) await nextTurn();
     const error = this.#bodyError(received, isCut);
     if (error !== undefined) throw error;
   }

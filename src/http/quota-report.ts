@@ -25,12 +25,12 @@ export function readQuotaReport(headers: IncomingHttpHeaders, now: number): Quot
 }
 
 /** Seconds reach this number in the year 5138. Milliseconds have been above it since 1973. */
-const FIRST_MS = 100_000_000_000;
+const LEAST_MS_SINCE_1970 = 100_000_000_000;
 
 /** An instant in seconds or milliseconds; NaN for any other text. */
 function readReset(text: string): number {
   const number = /^\d{9,15}(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  return Math.round(number < FIRST_MS ? number * 1_000 : number);
+  return Math.round(number < LEAST_MS_SINCE_1970 ? number * 1_000 : number);
 }
 
 /** An instant from seconds or a date; NaN for any other text. */
