@@ -63,13 +63,13 @@ function joinColumns(
 ): DiscoveredColumn[] {
   const edits = editsOf(config);
   const scannedTypes = new Map(scans.map((scan) => [scan.key, discoveredType(scan)]));
-  const keptColumns = [...KNOWN_COLUMNS.values()].filter(({ name, required }) => required || keepsColumn(name, config));
-  const keptNames = keptColumns.map(({ name }) => name).filter((name) => name !== EVENT_NAME_ALTERNATIVE);
+  const configuredHeader = [...KNOWN_COLUMNS.values()]
+    .filter(({ name, required }) => name !== EVENT_NAME_ALTERNATIVE && (required || keepsColumn(name, config)))
+    .map(({ name }) => name);
   const keptOfHeader = editHeader(header, edits).columns.filter((column) => column !== undefined);
-  const columns = [...keptOfHeader, ...scans, ...headerColumns(keptNames)];
   // A column may be in several of these lists: the last one counts.
-  const columnByKey = new Map(columns.map((column) => [column.key, column]));
-  const sortedColumns = [...columnByKey.values()].sort(
+  const columns = [...keptOfHeader, ...scans, ...headerColumns(configuredHeader)];
+  const sortedColumns = [...new Map(columns.map((column) => [column.key, column])).values()].sort(
     (a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence,
   );
   return sortedColumns.map(({ key, source, group, declaredType }) => {

@@ -26,8 +26,8 @@ export interface PlanInput {
   readonly now: number;
 }
 
-/** What the days of a run are chosen by. */
-interface PlanBasis {
+/** The decisions of a run, made before the first request. */
+export interface RunPlan {
   readonly settings: ExportSettings;
   readonly fingerprints: SettingsFingerprints;
   readonly appends: boolean;
@@ -40,10 +40,6 @@ interface PlanBasis {
   readonly oldestDay: Day;
   readonly lastDay: Day;
   readonly now: number;
-}
-
-/** The decisions of a run, made before the first request. */
-export interface RunPlan extends PlanBasis {
   /** `named`: the caller named the days (`--from`). `refresh`: all days are read again (`--full-refresh`). */
   readonly mode: 'sync' | 'named' | 'refresh';
   /** The days to read, in order. */
@@ -53,6 +49,9 @@ export interface RunPlan extends PlanBasis {
   /** What the user is told before anything is sent. */
   readonly notes: readonly LogEvent[];
 }
+
+/** What the days of a run are chosen by. */
+type PlanBasis = Omit<RunPlan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
 /** The cursor before the run. */
 export const cursorOf = ({ state, start }: Pick<RunPlan, 'state' | 'start'>): Day => state?.from_date ?? start;
@@ -157,10 +156,8 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   const mayBeReadAgain = (day: Day) =>
     day >= oldestDay && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate: includesToDateOf(basis) });
-  const daysReadAgain = [...receipts.keys()]
-    .filter((day) => (day >= start && suspectDays.includes(day)) || isOfOtherFilters(day, basis))
-    .filter(mayBeReadAgain)
-    .sort();
+  const isToReadAgain = (day: Day) => (day >= start && suspectDays.includes(day)) || isOfOtherFilters(day, basis);
+  const daysReadAgain = [...receipts.keys()].filter((day) => mayBeReadAgain(day) && isToReadAgain(day)).sort();
   const notes = [
     ...startWarnings(basis),
     ...readAgainNotes(daysReadAgain, basis),
