@@ -62,10 +62,10 @@ export class Zone {
   toUtc(wall: number): number {
     const offsetOfDay = this.#offsetOfDay(wall);
     if (offsetOfDay !== undefined) return wall - offsetOfDay;
-    // No offset is as long as a day: these are the instants by the offsets before and after the change.
-    const before = wall - this.#readOffset(wall - SECONDS_PER_DAY);
-    const after = wall - this.#readOffset(wall + SECONDS_PER_DAY);
-    return wall - this.#readOffset(after) === after ? after : before;
+    // No offset is as long as a day: these are the offsets before and after the change.
+    const earlierOffset = this.#readOffset(wall - SECONDS_PER_DAY);
+    const laterOffset = this.#readOffset(wall + SECONDS_PER_DAY);
+    return wall - (this.#readOffset(wall - laterOffset) === laterOffset ? laterOffset : earlierOffset);
   }
 
   /** Seconds that the wall clock is ahead of UTC at an instant. */
@@ -76,9 +76,9 @@ export class Zone {
   #offsetOfDay(time: number): number | undefined {
     const day = Math.floor(time / SECONDS_PER_DAY);
     if (this.#offsetsByDay.has(day)) return this.#offsetsByDay.get(day);
-    const before = this.#readOffset((day - 1) * SECONDS_PER_DAY);
-    const after = this.#readOffset((day + 2) * SECONDS_PER_DAY);
-    const offset = before === after ? after : undefined;
+    const earlierOffset = this.#readOffset((day - 1) * SECONDS_PER_DAY);
+    const laterOffset = this.#readOffset((day + 2) * SECONDS_PER_DAY);
+    const offset = earlierOffset === laterOffset ? laterOffset : undefined;
     if (this.#offsetsByDay.size >= MAX_CACHED_DAYS) this.#offsetsByDay.clear();
     this.#offsetsByDay.set(day, offset);
     return offset;
