@@ -82,7 +82,6 @@ export function tableAfterBatch(
   { rowsByDay, widenedDays }: StoredBatch,
   changedAt: string,
 ): TableState {
-  const { timezone, exportState } = tableBefore;
   // A snapshot replaces rows and receipts. All else goes on: a killed run may leave the rows of before.
   const receiptsBefore: Receipts = table.isSnapshot ? new Map() : tableBefore.receipts;
   const writtenReceipts = writtenDownloads.map(({ receipt }): StoredReceipt => {
@@ -101,10 +100,10 @@ export function tableAfterBatch(
   });
   const receipts = withReceipts(otherReceipts, writtenReceipts);
   return {
-    timezone,
+    ...tableBefore,
     columns: columns.map(({ typeBefore, cellsByDay, ...column }) => column),
     receipts,
-    exportState: stateAfter(exportState, receipts, commitInfo),
+    exportState: stateAfter(tableBefore.exportState, receipts, commitInfo),
     changes: [...tableBefore.changes, ...changes.map((change) => ({ changedAt, ...change }))],
   };
 }
