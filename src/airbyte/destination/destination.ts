@@ -8,7 +8,7 @@ import { specMessage } from '../protocol/messages.ts';
 const spec: Verb = async () => specMessage('destination-dfinery', schema, ['append', 'append_dedup']);
 
 export const destination: Connector = {
-  spec: { files: [], load: async () => spec },
-  check: { files: ['config'], load: async () => (await import('./check.ts')).check },
-  write: { files: ['config', 'catalog'], load: async () => (await import('./write.ts')).write },
+  spec: { requiredFiles: [], load: async () => spec },
+  check: { requiredFiles: ['config'], load: async () => (await import('./check.ts')).check },
+  write: { requiredFiles: ['config', 'catalog'], load: async () => (await import('./write.ts')).write },
 };

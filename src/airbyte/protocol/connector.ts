@@ -34,7 +34,7 @@ export type Verb = (context: VerbContext) => Promise<Message | undefined>;
 
 /** The verbs of a connector by their names. Each is loaded only when it is called, so that `spec` starts at once. */
 export type Connector = Readonly<
-  Record<string, { readonly files: readonly ('config' | 'catalog')[]; load(): Promise<Verb> }>
+  Record<string, { readonly requiredFiles: readonly ('config' | 'catalog')[]; load(): Promise<Verb> }>
 >;
 
 /** Parses the configuration of a verb: masks its secrets from here on, and warns of unknown keys. */

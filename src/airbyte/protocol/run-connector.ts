@@ -68,7 +68,8 @@ function parseArguments([verb = '', ...args]: readonly string[], connector: Conn
   const verbs = Object.keys(connector);
   if (!verbs.includes(verb)) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
   const options = optionsIn(args);
-  for (const name of connector[verb].files) if (!options[name]) throw configError(`${verb} needs --${name} FILE.`);
+  for (const name of connector[verb].requiredFiles)
+    if (!options[name]) throw configError(`${verb} needs --${name} FILE.`);
   return { verb, options };
 }
 

@@ -15,8 +15,8 @@ import { specMessage } from '../protocol/messages.ts';
 const spec: Verb = async () => specMessage('source-dfinery', schema);
 
 export const source: Connector = {
-  spec: { files: [], load: async () => spec },
-  check: { files: ['config'], load: async () => (await import('./check.ts')).check },
-  discover: { files: ['config'], load: async () => (await import('./discover.ts')).discover },
-  read: { files: ['config', 'catalog'], load: async () => (await import('./read.ts')).read },
+  spec: { requiredFiles: [], load: async () => spec },
+  check: { requiredFiles: ['config'], load: async () => (await import('./check.ts')).check },
+  discover: { requiredFiles: ['config'], load: async () => (await import('./discover.ts')).discover },
+  read: { requiredFiles: ['config', 'catalog'], load: async () => (await import('./read.ts')).read },
 };

@@ -34,7 +34,11 @@ async function check(
     connectionStatusMessage('SUCCEEDED', await work(context, (error) => ending.abort(error)));
   const load = async () => verb;
   const code = await runConnector(
-    { spec: { files: [], load }, check: { files: ['config'], load }, discover: { files: ['config'], load } },
+    {
+      spec: { requiredFiles: [], load },
+      check: { requiredFiles: ['config'], load },
+      discover: { requiredFiles: ['config'], load },
+    },
     {
       args: words,
       writer: new MessageWriter(out, (error) => ending.abort(error)),
