@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { schemeOf, withoutCredentials } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { DiskStorage } from './disk.ts';
 import { openS3Storage } from './s3.ts';
 import type { BucketFolder } from './s3-client.ts';
-import { PROBE_FOLDER, type Storage } from './storage.ts';
+import type { Storage } from './storage.ts';
 
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
@@ -27,16 +26,4 @@ export async function openStorage(
   { env, signal }: { readonly env: Env; readonly signal: AbortSignal },
 ): Promise<Storage> {
   return schemeOf(address) === 's3' ? openS3Storage(bucketFolderOf(address), env, signal) : new DiskStorage(address);
-}
-
-/** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */
-export async function checkConditionalWrites(storage: Storage): Promise<void> {
-  const path = `${PROBE_FOLDER}/${randomUUID()}`;
-  const isCreated = await storage.create(path, 'first');
-  const isCreatedAgain = await storage.create(path, 'second').finally(() => storage.remove([path]));
-  if (isCreated && !isCreatedAgain) return;
-  throw configError(
-    `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
-      'writers would overwrite each other. Use a store that does, or a folder on a disk.',
-  );
 }

@@ -27,7 +27,7 @@ export interface BucketAccess extends BucketFolder {
 }
 
 /** An object, a version or an upload of a folder, by its key. `date`: when it was written or begun. */
-export const storedObject = ({ prefix }: BucketFolder, key: string, date: Date | undefined): StoredObject => ({
+export const toStoredObject = ({ prefix }: BucketFolder, key: string, date: Date | undefined): StoredObject => ({
   path: key.slice(prefix.length),
   modified: date?.getTime() ?? 0,
 });

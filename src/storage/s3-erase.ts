@@ -6,7 +6,7 @@ import type {
 } from '@aws-sdk/client-s3';
 import { configError } from '../base/errors.ts';
 import { mapConcurrently } from './concurrently.ts';
-import { type BucketAccess, storedObject } from './s3-client.ts';
+import { type BucketAccess, toStoredObject } from './s3-client.ts';
 import { S3_STATUS, s3ErrorNameOf, s3StatusOf } from './s3-failures.ts';
 import type { ErasePredicate } from './storage.ts';
 
@@ -36,7 +36,7 @@ export async function eraseVersions(access: BucketAccess, prefix: string, should
   };
   const pages = await allPages(access, 's3:ListBucketVersions', listPage);
   const isErased = ({ Key = '', IsLatest, LastModified }: ObjectVersion) =>
-    IsLatest === false || shouldErase(storedObject(access, Key, LastModified));
+    IsLatest === false || shouldErase(toStoredObject(access, Key, LastModified));
   const versions = pages.flatMap(({ Versions = [] }) => Versions.filter(isErased));
   // Every delete marker goes, also if its date would keep an object: it has the date of the removal.
   const deleteMarkers = pages.flatMap(({ DeleteMarkers = [] }) => DeleteMarkers);
@@ -59,7 +59,7 @@ export async function abortUploads(access: BucketAccess, prefix: string, shouldE
   const pages = await allPages(access, 's3:ListBucketMultipartUploads', listPage);
   const uploads = pages.flatMap(({ Uploads = [] }) => Uploads);
   for (const { Key, UploadId, Initiated } of uploads) {
-    if (Key?.startsWith(prefix) !== true || !shouldErase(storedObject(access, Key, Initiated))) continue;
+    if (Key?.startsWith(prefix) !== true || !shouldErase(toStoredObject(access, Key, Initiated))) continue;
     await abortUpload(access, Key, UploadId);
   }
 }

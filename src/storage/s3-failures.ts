@@ -4,7 +4,7 @@ import { diskError, isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../http/failures.ts';
 
 // Names of errors of S3 and of the SDK.
-const CREDENTIALS_NAMES = new Set([
+const CREDENTIALS_ERRORS = new Set([
   'CredentialsProviderError',
   'ExpiredToken',
   'ExpiredTokenException',
@@ -13,12 +13,12 @@ const CREDENTIALS_NAMES = new Set([
   'AuthorizationHeaderMalformed',
 ]);
 /** Answers of a store about a bucket of another region. */
-const OTHER_REGION_NAMES = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
+const OTHER_REGION_ERRORS = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 409, 429]);
-const TRANSIENT_NAMES = new Set(['RequestTimeout', 'TimeoutError', 'ThrottlingException']);
+const TRANSIENT_ERRORS = new Set(['RequestTimeout', 'TimeoutError', 'ThrottlingException']);
 
 /** Characters of a store's own message that are shown. */
-const MAX_MESSAGE = 300;
+const MAX_MESSAGE_CHARS = 300;
 
 /** Statuses of answers that the storage decides by. */
 export const S3_STATUS = {
@@ -39,7 +39,7 @@ export const s3ErrorNameOf = (thrown: unknown): string => (thrown instanceof Err
 
 /** Status, name and message of an answer, as the store has them. */
 export function s3AnswerOf(thrown: unknown): string {
-  const message = printable(messageOf(thrown)).slice(0, MAX_MESSAGE);
+  const message = printable(messageOf(thrown)).slice(0, MAX_MESSAGE_CHARS);
   return `${s3StatusOf(thrown) ?? ''} ${s3ErrorNameOf(thrown)}: ${message}`.trim();
 }
 
@@ -83,12 +83,12 @@ function requestError(thrown: unknown, address: string): UserError {
 
   // The answer of the store, or of the SDK before it asks; then what may pass, of the network too.
   const refusal = `${address} refused a request (${answer})`;
-  const region = OTHER_REGION_NAMES.has(name) ? regionOf(thrown) : undefined;
+  const region = OTHER_REGION_ERRORS.has(name) ? regionOf(thrown) : undefined;
   if (region !== undefined) {
     return config(`${address} is in the region ${region} (${answer}): set AWS_REGION=${region}.`);
   }
   if (name === 'RequestTimeTooSkewed') return config(`${refusal}: set the clock of this machine right.`);
-  if (status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_NAMES.has(name)) {
+  if (status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_ERRORS.has(name)) {
     const remedy =
       "give the SDK's credential chain a valid key with the rights that docs/targets.md lists, and AWS_REGION";
     return config(`${refusal}: ${remedy}.`);
@@ -111,7 +111,7 @@ export const isBrokenBody = (thrown: unknown): boolean =>
 /** True for errors that a retry may solve: network errors, time-outs, conflicts, 5xx, throttling. */
 function isTransient(thrown: unknown): boolean {
   const status = s3StatusOf(thrown);
-  if (TRANSIENT_NAMES.has(s3ErrorNameOf(thrown))) return true;
+  if (TRANSIENT_ERRORS.has(s3ErrorNameOf(thrown))) return true;
   if (status === undefined || status < 300) return codeOf(thrown) !== undefined;
   return TRANSIENT_STATUSES.has(status) || (status >= 500 && status !== S3_STATUS.notImplemented);
 }

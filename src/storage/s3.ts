@@ -10,7 +10,7 @@ import type { Env } from '../base/env.ts';
 import { configError, transientError } from '../base/errors.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
-import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
+import { type BucketAccess, type BucketFolder, s3ClientOf, toStoredObject } from './s3-client.ts';
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
 import { isBrokenBody, S3_STATUS, s3AnswerOf, s3ErrorNameOf, s3StatusOf, storeError } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
@@ -78,7 +78,7 @@ class S3Storage implements Storage {
       for await (const { Contents = [] } of paginateListObjectsV2({ client }, input, sendOptions)) {
         for (const { Key, LastModified } of Contents) {
           if (Key?.startsWith(Prefix) !== true || Key.endsWith('/')) continue;
-          yield storedObject(this.#access, Key, LastModified);
+          yield toStoredObject(this.#access, Key, LastModified);
         }
       }
     } catch (error) {

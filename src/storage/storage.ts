@@ -1,7 +1,10 @@
-// This folder: where tables of files are stored. This file is the contract. `open.ts` opens the storage of an address,
-// and tries whether it creates an object only once. `disk.ts` is a folder of a disk, `s3.ts` a bucket. `s3-client.ts`
-// makes its client, and `s3-failures.ts` says what an error of it means. `s3-upload.ts` sends a file, and `s3-erase.ts`
-// removes objects with their earlier versions. `concurrently.ts` bounds the requests that are under way.
+// This folder: where tables of files are stored. This file is the contract. `open.ts` opens the storage of an address:
+// `disk.ts` is a folder of a disk, `s3.ts` a bucket. `s3-client.ts` makes its client, and `s3-failures.ts` says what an
+// error of it means. `s3-upload.ts` sends a file, and `s3-erase.ts` removes objects with their earlier versions.
+// `concurrently.ts` bounds the requests that are under way.
+
+import { randomUUID } from 'node:crypto';
+import { configError } from '../base/errors.ts';
 
 /** What a listing says of an object. */
 export interface StoredObject {
@@ -76,4 +79,16 @@ export async function listAll(storage: Storage, folder: string, after?: string):
 export async function hasObjects(storage: Storage, folder: string): Promise<boolean> {
   for await (const _ of storage.list(folder)) return true;
   return false;
+}
+
+/** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */
+export async function checkConditionalWrites(storage: Storage): Promise<void> {
+  const path = `${PROBE_FOLDER}/${randomUUID()}`;
+  const isCreated = await storage.create(path, 'first');
+  const isCreatedAgain = await storage.create(path, 'second').finally(() => storage.remove([path]));
+  if (isCreated && !isCreatedAgain) return;
+  throw configError(
+    `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
+      'writers would overwrite each other. Use a store that does, or a folder on a disk.',
+  );
 }

@@ -14,8 +14,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
-import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
-import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
+import { openStorage } from '../../../storage/open.ts';
+import { checkConditionalWrites, hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesFormat, OpenPlace } from '../format.ts';
