@@ -1,7 +1,7 @@
 // This folder: the targets into which days are loaded: `duckdb/`, `files/` (Parquet and Delta) and `arrow/`, which
-// `targets.ts` lists. This file states what a target must do. `load.ts` gives the days of a run to any of them. All
-// methods throw UserError. A download is the checked export of a day, or of the profiles (`CheckedDay`). A batch is what
-// one commit stores: the downloads of some days, or that of the profiles.
+// `targets.ts` lists. This file states what a target must do. `load.ts` gives the days of a run to any of them, and
+// `refusals.ts` says why a place is refused. All methods throw UserError. A download is the checked export of a day, or
+// of the profiles (`CheckedDay`). A batch is what one commit stores: the downloads of some days, or that of the profiles.
 
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';

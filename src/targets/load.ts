@@ -26,6 +26,13 @@ interface StoredResult {
   cursor: Day | undefined;
 }
 
+const NOTHING_LOADED: Readonly<StoredResult> = {
+  total: NOTHING_STORED,
+  suppressedRows: 0,
+  profileCount: undefined,
+  cursor: undefined,
+};
+
 /** What a load has brought into a place, and what the service has answered. */
 export interface LoadResult
   extends Readonly<StoredResult>,
@@ -36,12 +43,7 @@ export interface LoadResult
 export class Load {
   readonly #deps: ExtractDeps;
   #runResults: RunResults | undefined;
-  readonly #stored: StoredResult = {
-    total: NOTHING_STORED,
-    suppressedRows: 0,
-    profileCount: undefined,
-    cursor: undefined,
-  };
+  #stored: StoredResult = { ...NOTHING_LOADED };
 
   constructor(deps: ExtractDeps) {
     this.#deps = deps;
@@ -143,10 +145,7 @@ export class Load {
         this.#stored.suppressedRows += receipt.suppressed;
       });
     } catch (error) {
-      if (sink.isAllOrNothing) {
-        this.#stored.total = NOTHING_STORED;
-        this.#stored.suppressedRows = 0;
-      }
+      if (sink.isAllOrNothing) this.#stored = { ...NOTHING_LOADED };
       throw error;
     } finally {
       logRescued(this.#deps.logger, this.#stored.total.rescuedCells);

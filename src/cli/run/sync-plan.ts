@@ -4,7 +4,7 @@ import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
 import { cursorOf, includesToDateOf, logNotes, planRun, type RunPlan, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
-import { checkColumnTypes } from '../../targets/failures.ts';
+import { checkColumnTypes } from '../../targets/refusals.ts';
 import { isStateful } from '../../targets/targets.ts';
 import { requirePlanKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';

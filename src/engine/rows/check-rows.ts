@@ -35,13 +35,13 @@ export async function checkRows(
   const rowsByDay = await countRowsByDay(engine, relation, daySql);
   for (const day of new Set([...receipts.keys(), ...rowsByDay.keys()])) {
     const expectedRows = receipts.get(day)?.rows_stored;
-    const rows = rowsByDay.get(day) ?? 0;
-    if (rows === expectedRows) continue;
+    const storedRows = rowsByDay.get(day) ?? 0;
+    if (storedRows === expectedRows) continue;
     const dayOrTable = table.isSnapshot ? table.name : day;
     const message =
       expectedRows === undefined
-        ? `${dayOrTable} has ${plainCount(rows, 'row')} and no receipt`
-        : `${dayOrTable} should have ${plainCount(expectedRows, 'row')}, and has ${rows}`;
+        ? `${dayOrTable} has ${plainCount(storedRows, 'row')} and no receipt`
+        : `${dayOrTable} should have ${plainCount(expectedRows, 'row')}, and has ${storedRows}`;
     differences.push({ check: 'rows', message });
   }
   const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, relation, daySql);

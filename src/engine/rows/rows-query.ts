@@ -112,11 +112,11 @@ function cellsInDaysOf(files: readonly FileOfDay[], { cellsByDay }: PlannedColum
  */
 function keySql(header: CheckedFile['columns'], idIndex: number): string {
   const cells = header
-    .map(({ source }, index) => ({ source, text: readerColumn(index) }))
+    .map(({ source }, index) => ({ source, expr: readerColumn(index) }))
     .sort((a, b) => compareUtf8(a.source, b.source))
-    .map(({ source, text }) => {
+    .map(({ source, expr }) => {
       const prefix = literal(`${Buffer.byteLength(source)}:${source}`);
-      return `${prefix} || strlen(${text}) || ':' || ${text}`;
+      return `${prefix} || strlen(${expr}) || ':' || ${expr}`;
     });
   const hashSql = `'hash:' || sha256(concat('', ${cells.join(', ')}))`;
   return idIndex < 0 ? hashSql : `coalesce(${readerColumn(idIndex)}, ${hashSql})`;

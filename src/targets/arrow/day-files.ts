@@ -92,7 +92,7 @@ async function writeDayFile(
   const dayBeforeSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
   let path = allRowsPath;
   if ((await engine.count(`(${dayBeforeSql})`)) > 0) {
-    path = join(folder, `${receipt.day}-rest.parquet`);
+    path = join(folder, `${receipt.day}-unsent.parquet`);
     await writeParquet(`FROM ${readFileSql(allRowsPath)} WHERE ${rowIdSql} NOT IN (${dayBeforeSql})`, path);
     await rm(allRowsPath);
   }

@@ -24,7 +24,7 @@ import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkColumnTypes, checkNotPurged, otherTimezoneError } from '../failures.ts';
+import { checkColumnTypes, checkNotPurged, otherTimezoneError } from '../refusals.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';

@@ -10,7 +10,7 @@ import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../
 import { findRemovedDays, receiptsOf, type StoredReceipt, withPrunedDays } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
-import { notLoadedError } from '../failures.ts';
+import { notLoadedError } from '../refusals.ts';
 import { EVENT_VIEWS } from './event-views.ts';
 import {
   CHANGES_TABLE,

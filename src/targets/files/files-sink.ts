@@ -7,7 +7,7 @@ import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTabl
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkNotPurged } from '../failures.ts';
+import { checkNotPurged } from '../refusals.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { checkTimezone, closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';

@@ -8,7 +8,7 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { LoadOptions, PlaceOptions } from '../contract.ts';
-import { checkColumnTypes, notLoadedError, otherTimezoneError } from '../failures.ts';
+import { checkColumnTypes, notLoadedError, otherTimezoneError } from '../refusals.ts';
 import type { FilesFormat, Opening, OpenPlace } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 

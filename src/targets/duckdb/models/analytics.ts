@@ -150,11 +150,11 @@ const ITEM_COLUMNS: RelationColumns = {
  *     properties()  name, properties: names of the columns that an event of this name fills, as a list
  */
 function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): ReadonlyMap<string, string> {
-  const logColumns = typedColumns(columns);
-  const itemColumns = logColumns.map((column) => ({ ...column, name: column.itemName ?? column.name }));
-  const eventName = columnValueSql(logColumns, EVENT_NAME, 'string', zone);
-  const properties = filledPropertiesSql(logColumns);
-  const events = columnsSql(logColumns, EVENT_COLUMNS, zone);
+  const eventColumns = typedColumns(columns);
+  const itemColumns = eventColumns.map((column) => ({ ...column, name: column.itemName ?? column.name }));
+  const eventName = columnValueSql(eventColumns, EVENT_NAME, 'string', zone);
+  const properties = filledPropertiesSql(eventColumns);
+  const events = columnsSql(eventColumns, EVENT_COLUMNS, zone);
   const items = [...columnsSql(itemColumns, ITEM_COLUMNS, zone), ITEM_POSITION];
   return new Map([
     ['events()', `(SELECT ${events.join(', ')} FROM main.event_logs)`],
