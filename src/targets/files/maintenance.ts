@@ -4,7 +4,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { checkRows, type Difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
-import { dayWarnings } from '../../table/place-warnings.ts';
+import { dayWarnings, syncAdvice } from '../../table/place-warnings.ts';
 import { prunableBefore, withPrunedDays } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
@@ -25,17 +25,20 @@ export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): 
 /** Compares every file with the version. If all are whole, it compares the rows with the receipts. */
 async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyResult> {
   const { state } = version;
-  const foreignFiles = await place.format.findForeignFiles(place, version);
-  const foreignMessages = foreignFiles
-    .filter(({ isSeenByReaders }) => isSeenByReaders)
-    .map(({ path }) => `${path} is not of this program, and readers see it`);
-  const messages = [...damageWarnings(version), ...foreignMessages];
+  const messages = damageWarnings(version);
+  for (const { path, isSeenByReaders } of await place.format.findForeignFiles(place, version)) {
+    if (isSeenByReaders) messages.push(`${path} is not of this program, and readers see it`);
+  }
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
     const localPath = await localPathOf(place, file);
     const hash = await withDiskErrors({ path: localPath, verb: 'used' }, hashFile(localPath).catch(undefinedIfAbsent));
     if (hash === undefined) messages.push(`${file.path} is missing`);
-    else if (hash !== file.sha256) messages.push(`${file.path} is not the file that was written`);
+    else if (hash !== file.sha256) {
+      const isOfDay = file.table === EVENTS.name;
+      const remedy = isOfDay ? syncAdvice([file.day]) : 'remove it and sync with user_profiles set to true';
+      messages.push(`${file.path} is not the file that was written: put the right copy back, or ${remedy}`);
+    }
   }
   const differences = messages.map((message): Difference => ({ check: 'files', message }));
   const warnings = dayWarnings(state.events);
@@ -64,10 +67,9 @@ async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceRep
 function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
   const planPrune = ({ state, damagedFiles }: PlaceVersion): PruneResult => {
     const { days, rows } = prunableBefore(state.events.receipts, firstKeptDay);
-    const damagedDays = damagedFiles.flatMap(({ table, day }) =>
-      table === EVENTS.name && day < firstKeptDay ? day : [],
-    );
-    return { days: [...new Set([...days, ...damagedDays])].sort(), rows };
+    const damagedDays = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+    const removedDays = new Set([...days, ...damagedDays.filter((day) => day < firstKeptDay)]);
+    return { days: [...removedDays].sort(), rows };
   };
   if (!execute) return readPlace(format, options, async (_place, version) => planPrune(version));
   return withPlace(format, options, 'change', async (place, versionAtOpen) => {

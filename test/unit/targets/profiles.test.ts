@@ -284,6 +284,10 @@ describe('the table user_profiles of a Delta place', () => {
     truncateSync(path, 100);
     const message = `${path} is damaged and cannot be read: restore it, or remove it and run sync with user_profiles set to true. `;
     await expect(preview()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
+    const [{ message: difference }] = (await place.verify()).differences;
+    expect(difference).toMatch(
+      / is not the file that was written: .* remove it and sync with user_profiles set to true$/,
+    );
     rmSync(path);
     await place.loadProfiles(place.snapshot(FIRST));
     expect((await preview()).people.rowCount).toBeGreaterThan(0);
