@@ -45,8 +45,9 @@ export const replaceFile = (path: string, content: FileContent): Promise<void> =
   withSyncedFile(path, content, (finishedPath) => rename(finishedPath, path));
 
 /**
- * Creates a file, synced to disk; false if the name is taken, and a finished file then stays. `mayRename`: works without
- * hard links; two processes that look at once then both succeed. Throws the system's error.
+ * Creates a file by a hard link, synced to disk; false if the name is taken: a finished file then stays beside it.
+ * `mayRename`: without hard links it is renamed, and of two processes that look at once both succeed. Throws the
+ * system's error.
  */
 export const createFile = (path: string, content: FileContent, { mayRename = false } = {}): Promise<boolean> =>
   withSyncedFile(path, content, async (finishedPath) => {
@@ -96,7 +97,7 @@ async function syncFile(path: string): Promise<void> {
 
 const NO_LINKS_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** True for the error of `link` in a file system without hard links for a second name. */
+/** True for the error of `link` in a file system that gives a file no second name. */
 export const isLinkUnsupported = (error: unknown): boolean =>
   hasCode(error, NO_LINKS_CODES) && (error as NodeJS.ErrnoException).syscall === 'link';
 

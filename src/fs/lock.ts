@@ -69,7 +69,7 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
     release() {
       stopTouching();
       try {
-        removeLockFile(path, token);
+        removeLockFileIf(path, (owner) => owner.token === token);
       } catch {}
     },
   };
@@ -113,15 +113,14 @@ export async function withLockFile<T>(
 
 /** Waits until no living owner has a lock, `waitMs` at most. One that this user cannot look at is not waited for. */
 export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'subject'>): Promise<void> {
-  const isUnlocked = () => {
-    try {
-      return readOwner(path)?.isDead !== false;
-    } catch {
-      return true;
-    }
-  };
   const pauses = doublingPauses(options.waitMs, LOCK_PAUSES);
-  await retry({ ...options, pauses }, () => (isUnlocked() ? true : undefined));
+  await retry({ ...options, pauses }, () => {
+    try {
+      return readOwner(path)?.isDead === false ? undefined : 'unlocked';
+    } catch {
+      return 'unlocked';
+    }
+  });
 }
 
 /** Takes a lock that no living owner has, and returns the token of the new owner; undefined if one lives. */
@@ -133,36 +132,32 @@ function tryToAcquire(path: string): string | undefined {
 }
 
 /**
- * Removes the file of a dead owner while no other process does: it may be that of a new owner already. Without this, of
- * eight processes that wait for a dead owner, two had the lock in one of 3,000 cases (measured).
+ * Removes the file of a dead owner under a second lock: it may be that of a new owner already. Without this, of eight
+ * processes that wait for a dead owner, two had the lock in one of 3,000 cases (measured).
  */
 function removeUnderSecondLock(path: string): void {
   const secondPath = `${path}.steal`;
   const token = createLockFile(secondPath);
   if (token === undefined) {
     // A process that was killed here has left its file. The next attempt goes on.
-    removeIfDead(secondPath);
+    removeLockFileIf(secondPath, (owner) => owner.isDead);
     return;
   }
   try {
-    removeIfDead(path);
+    // The owner may have touched it just now.
+    removeLockFileIf(path, (owner) => owner.isDead);
   } finally {
-    removeLockFile(secondPath, token);
+    removeLockFileIf(secondPath, (owner) => owner.token === token);
   }
 }
 
-/** Removes the file of a lock whose owner is dead, and may have touched it just now. */
-function removeIfDead(path: string): void {
-  const owner = readOwner(path);
-  if (owner?.isDead) removeLockFile(path, owner.token);
-}
-
 /**
- * Removes the file of a lock unless another owner has replaced it. One race stays: who replaces it between these two
- * calls loses the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
+ * Removes the file of a lock if its owner passes the test. One race stays: who replaces it between these two calls loses
+ * the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
  */
-function removeLockFile(path: string, token: string): void {
-  if (readOwner(path)?.token === token) withLockErrors(path, () => rmSync(path, { force: true }));
+function removeLockFileIf(path: string, test: (owner: Owner) => boolean): void {
+  const owner = readOwner(path);
+  if (owner !== undefined && test(owner)) withLockErrors(path, () => rmSync(path, { force: true }));
 }
 
 /** Creates the file of a lock and returns its owner's token; undefined if there is one. Throws the system's error. */

@@ -8,11 +8,11 @@ import { diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 
-/** The kinds of files that replace files. An existing one is of the kind if it is empty, or begins so. */
+/** What is written to a named path. It replaces only a file that is empty, or begins as a file of its kind. */
 const KINDS = {
   page: { name: 'a page of this program', beginning: /^<!doctype html>/ },
   arrow: { name: 'an Arrow stream of this program', beginning: /^\xff{4}/ },
-  // `init` has asked whether it may replace it. A database is never meant.
+  // Anything but a database: `init` has asked whether it may replace the file.
   configuration: { name: 'a configuration', beginning: /^(?!.{8}DUCK)/s },
 };
 

@@ -46,8 +46,8 @@ export function giveToFolderOwner(path: string, folder = dirname(path)): void {
 }
 
 /**
- * May write a probe into `probeFolder`, and removes it: a file system without modes proves nothing. True for a file or
- * folder of this user, or of root as in a container's volume, whose mode lacks `refusedBits`. Root trusts every owner.
+ * True for a file or folder of this user, or of root as in a container's volume, whose mode lacks `refusedBits`. Root
+ * trusts every owner. A mode counts only if files in `probeFolder` keep theirs: a probe there, removed at once, tells.
  */
 export function isProtected(
   { uid, mode }: { readonly uid: number; readonly mode: number },
@@ -57,11 +57,11 @@ export function isProtected(
   const user = process.getuid?.();
   if (user === undefined) return true;
   if (user !== 0 && isForeignOwner(uid)) return false;
-  return (mode & refusedBits) === 0 || !keepsModes(probeFolder);
+  return (mode & refusedBits) === 0 || !areModesKept(probeFolder);
 }
 
-/** True if a folder keeps the mode of a new file for this user alone, which is removed again. */
-function keepsModes(folder: string): boolean {
+/** Makes a file for this user alone, and removes it. True if it had that mode, or could not be made. */
+function areModesKept(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   try {
     writeFileSync(probe, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
