@@ -92,18 +92,18 @@ function interimState(versionBefore: FolderVersion, { state: after, fileChanges 
   const { state: before } = versionBefore;
   const newFiles = fileChanges.flatMap(({ newFile }) => newFile ?? []);
   const newDays = new Set(newFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day));
-  const otherReceipts = [...after.events.receipts.values()].filter(({ day }) => !newDays.has(day));
-  const { exportState } = after.events;
-  const startState = exportState && { ...exportState, from_date: exportState.start_date ?? exportState.from_date };
-  const cursor = before.events.exportState ?? startState;
-  const { filters, hashed } = exportState ?? {};
   const hasNewProfiles = newFiles.some(({ table }) => table === USER_PROFILES.name);
+  const otherReceipts = [...after.events.receipts.values()].filter(({ day }) => !newDays.has(day));
+  const { exportState: exportAfter } = after.events;
+  const { start_date, filters, hashed } = exportAfter ?? {};
+  const exportBefore =
+    before.events.exportState ?? (exportAfter && { ...exportAfter, ...(start_date && { from_date: start_date }) });
   return {
     ...after,
     events: {
       ...after.events,
       receipts: withReceipts(before.events.receipts, otherReceipts),
-      exportState: cursor && { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) },
+      exportState: exportBefore && { ...exportBefore, ...(filters && { filters }), ...(hashed && { hashed }) },
     },
     user_profiles: after.user_profiles && {
       ...after.user_profiles,

@@ -1,8 +1,11 @@
 // This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
-// `_dfinery.json` says what it holds; a commit replaces it last. Each file carries its own receipt, so no journal is
-// needed. A journal would need all new files beside all old ones before the first is replaced. `folder-state.ts` has
-// the paths, and what `_dfinery.json` records. `read-folder.ts` finds what a kill left half-way, and
-// `commit-to-folder.ts` mends it.
+//
+//   `folder-state.ts`       the paths, and `_dfinery.json`, which says what the folder holds
+//   `commit-to-folder.ts`   replaces the files, then `_dfinery.json`
+//   `read-folder.ts`        reads both, and finds what a kill left half-way; the next commit finishes it
+//
+// Each file carries its own receipt, so no journal is needed. A journal would need all new files beside all old ones
+// before the first is replaced.
 
 import { configError } from '../../../base/errors.ts';
 import { removeTemporaries } from '../../../fs/atomic-file.ts';

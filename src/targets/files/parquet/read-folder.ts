@@ -81,7 +81,7 @@ interface FileComparison {
  *   has its hash, and its receipt does not say "no row"  unchanged: it was copied at most
  *   has its hash                                         adopted: a killed run was to remove it
  *   has a later receipt, and the columns of its table    adopted: a killed run wrote it
- *   has the columns of its table, which it lacked,
+ *   has the columns of its table, but had others,
  *   and its receipt                                      adopted: a killed run gave it these
  *   is any other                                         damaged, or older; or later than a state that was put back
  *
@@ -113,8 +113,8 @@ async function compareFile(place: FolderPlace, record: FolderRecord, path: strin
     const hasColumnsOfTable = hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState));
     const changedAt = storedReceipt?.changed_at ?? '';
     if (hasColumnsOfTable && receipt.changed_at > changedAt) return adopted;
-    const lackedColumns = recordedFile !== undefined && recordedFile.columns === undefined;
-    if (hasColumnsOfTable && receipt.changed_at === changedAt && lackedColumns) return adopted;
+    const hadOtherColumns = recordedFile !== undefined && recordedFile.columns === undefined;
+    if (hasColumnsOfTable && receipt.changed_at === changedAt && hadOtherColumns) return adopted;
   }
   return day === undefined ? {} : { damagedFile: { table, day, path } };
 }
