@@ -114,13 +114,13 @@ export function readPlace<T>(
     let version = versionAtOpen;
     for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
       requireLoaded(place, version);
-      const result = work(place, version);
-      const isUsable = await result.then(isConsistent, () => false);
+      const working = work(place, version);
+      const isUsable = await working.then(isConsistent, () => false);
       options.signal.throwIfAborted();
-      if (isUsable && !format.couldMixVersions(place, version)) return result;
+      if (isUsable && !format.couldMixVersions(place, version)) return working;
       const newerVersion = await format.readNewer(place, version);
       // A failure counts only if nobody has committed meanwhile.
-      if (newerVersion === undefined) return result;
+      if (newerVersion === undefined) return working;
       version = newerVersion;
     }
     throw transientError(`${options.address} is written all the time: try again once its writer is done.`);

@@ -98,21 +98,19 @@ export async function writeTableFile(
   return { table, day, path, localPath, rows, bytes, statistics, columns, sha256 };
 }
 
-/** A column in DuckDB's statistics: its name in double quotes. */
-const COLUMN_KEY = /^"((?:[^"]|"")*)"$/;
+/** The key of a column in DuckDB's statistics. The elements of a list have a longer key. */
+const QUOTED_NAME = /^"((?:[^"]|"")*)"$/;
 
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
 type Statistics = [column: string, ColumnStatistics][];
 
 /** The statistics of columns without lists: of a list, DuckDB has those of its elements. */
 function statisticsOf(row: ResultRow): Statistics {
-  return (row.column_statistics as Entries<Entries<string>>).flatMap(({ key, value }): Statistics => {
-    const quoted = COLUMN_KEY.exec(key)?.[1];
-    if (quoted === undefined) return [];
-    const values = new Map(value.map((entry) => [entry.key, entry.value]));
-    const nullCount = Number(values.get('null_count'));
-    const [min, max] = [values.get('min') ?? null, values.get('max') ?? null];
-    return [[quoted.replaceAll('""', '"'), { nullCount, min, max }]];
+  return (row.column_statistics as Entries<Entries<string>>).flatMap(({ key, value: entries }): Statistics => {
+    const quotedName = QUOTED_NAME.exec(key)?.[1];
+    if (quotedName === undefined) return [];
+    const { null_count, min = null, max = null } = Object.fromEntries(entries.map(({ key, value }) => [key, value]));
+    return [[quotedName.replaceAll('""', '"'), { nullCount: Number(null_count), min, max }]];
   });
 }
 

@@ -74,7 +74,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       };
     });
     const { people, suppressionLength, bytesBefore } = result;
-    const eraseSentences = await eraseHistory(place, versionAfter);
+    const eraseSentences = await tryEraseHistory(place, versionAfter);
     const damageSentences = damageWarnings(versionAfter).map((message) => `People may still be there: ${message}`);
     const { liveFolders, sweepSentences } = await sweepRuns(place);
     return {
@@ -89,7 +89,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function eraseHistory(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
+async function tryEraseHistory(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
   const { signal, address } = place.options;
   try {
     await place.format.eraseHistory(place, version);

@@ -120,17 +120,19 @@ export async function localPathForColumns(
   if (readRange === undefined || localPaths.has(path)) return localPathOf(place, file);
   const copyPath = join(runFolder.path, randomUUID());
   const copy = await open(copyPath, 'wx', PRIVATE_FILE_MODE);
+  const tailFrom = Math.max(0, bytes - TAIL_BYTES);
+  const copyBeforeTail = async (from: number, until: number) => {
+    if (from < tailFrom) await writeAt(copy, from, await readRange(from, Math.min(until, tailFrom)));
+  };
   try {
     await copy.truncate(bytes);
-    const tailFrom = Math.max(0, bytes - TAIL_BYTES);
     const tail = await readRange(tailFrom, bytes);
     await writeAt(copy, tailFrom, tail);
     // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
     const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
-    const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
-    if (footerFrom < tailFrom) await writeAt(copy, footerFrom, await readRange(footerFrom, tailFrom));
+    await copyBeforeTail(Math.max(0, bytes - MARK_BYTES - footerBytes), tailFrom);
     for (const { from, until } of await byteRangesOfColumns(engine, copyPath, columns)) {
-      if (from < tailFrom) await writeAt(copy, from, await readRange(from, Math.min(until, tailFrom)));
+      await copyBeforeTail(from, until);
     }
     return copyPath;
   } finally {

@@ -59,8 +59,8 @@ async function changesOfDay(context: BatchContext, download: CheckedDay): Promis
   const wholeFile = await writeDay(context, download);
   if (wholeFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, newFile: wholeFile }];
   // Such a day is alone in its batch: a neighbour is a stored file.
-  const newFile = await withoutRowsOfNext(context, wholeFile, download);
-  const previousChanges = newFile === undefined ? [] : await changesOfPreviousDay(context, newFile);
+  const newFile = await leaveRowsToNextDay(context, wholeFile, download);
+  const previousChanges = newFile === undefined ? [] : await takeRowsFromPreviousDay(context, newFile);
   return [...previousChanges, { table, day: receipt.day, newFile }];
 }
 
@@ -73,7 +73,7 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   const receipt = storedReceiptOf(context, download, keptRowsOf(download));
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
-  // All rows of one download come by one query.
+  // All rows of one download come by one query; without a row none comes.
   await storeTypedRows(place.engine, { ...plan, zone }, [download], async (rowsQuery) => {
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rowsQuery.filledColumns.has(name);
@@ -84,8 +84,8 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
   return file;
 }
 
-/** The file of a day without the rows that the next day has, too; undefined if no row is left. */
-async function withoutRowsOfNext(context: BatchContext, file: NewFile, download: CheckedDay) {
+/** Writes the file of a day without the rows that the next day has, too; undefined if no row is left. */
+async function leaveRowsToNextDay(context: BatchContext, file: NewFile, download: CheckedDay) {
   const { place, plan, filesBefore } = context;
   const nextFile = filesBefore.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
@@ -98,8 +98,8 @@ async function withoutRowsOfNext(context: BatchContext, file: NewFile, download:
   return writeTableFile(place, EVENTS.name, query, receipt);
 }
 
-/** The change of the day before to its file without the rows that a new file has; none if it loses none. */
-async function changesOfPreviousDay({ place, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
+/** Writes the file of the day before without the rows that a new file has; no change if it loses none. */
+async function takeRowsFromPreviousDay({ place, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
   const previousFile = filesBefore.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return [];
   const leavingSql = isAlsoInSql(plan, newFile.localPath);

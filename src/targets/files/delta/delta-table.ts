@@ -60,7 +60,7 @@ async function lookForFiles(place: OpenPlace, snapshot: Snapshot): Promise<Delta
   return tableOf(place, snapshot, missingPaths);
 }
 
-/** Reads what is new in the log alone. */
+/** Reads what is new in the log alone, where `readTable` has looked for the files before. */
 export async function readNewEntries(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
   const snapshot = await readSnapshot(place, tableBefore.snapshot);
   if (snapshot.logVersion === tableBefore.snapshot.logVersion) return tableBefore;

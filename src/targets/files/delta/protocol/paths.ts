@@ -12,7 +12,7 @@ const PROFILES_FILE = new RegExp(`^${USER_PROFILES.name}/part-[0-9a-f-]{36}\\.pa
 export const logFolder = (table: TableName): string => `${table}/_delta_log`;
 export const lastCheckpointPath = (table: TableName): string => `${logFolder(table)}/_last_checkpoint`;
 
-/** Where a listing begins: before every file of the log of this version or a later one. */
+/** How the paths of a version begin. A listing after it has every file of the log of this version or a later one. */
 export const versionStem = (table: TableName, logVersion: number): string =>
   `${logFolder(table)}/${String(logVersion).padStart(VERSION_DIGITS, '0')}`;
 export const entryPath = (table: TableName, logVersion: number): string => `${versionStem(table, logVersion)}.json`;
