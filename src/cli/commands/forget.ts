@@ -89,7 +89,7 @@ const TASKS: readonly Task[] = [
   { startedBy: ['id', 'file'], options: [...ERASURE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase },
   { startedBy: ['suppressed'], options: [...ERASURE_OPTIONS, 'newList'], run: erase },
   { startedBy: ['proof', 'proofFile'], options: ['column', 'output', 'head'], run: prove },
-  { startedBy: ['verifyLedger'], options: ['head'], run: verify },
+  { startedBy: ['verifyLedger'], options: ['head'], run: verifyLedgerFile },
 ];
 
 /** The task of these options. Throws unless exactly one starts a task, and all others go with it. */
@@ -135,7 +135,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
         purgeSettings,
         isOnPlatform: false,
       });
-      return erasureResult(await withElapsedTime(activity, erasure, context), context);
+      return commandResultOf(await withElapsedTime(activity, erasure, context), context);
     } finally {
       await deleter?.close();
     }
@@ -156,27 +156,26 @@ function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: C
   return { ...search, suppressionList, isSuppressedOnly, beginsNewList, maxPeople, allowsShared };
 }
 
-function erasureResult(erased: ErasureResult, context: Context): CommandResult {
+function commandResultOf({ report, failure: error }: ErasureResult, context: Context): CommandResult {
   const { logger } = context;
-  const { report } = erased;
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
-  if (erased.failure !== undefined) {
-    const failure = failureOf(erased.failure, context);
+  if (error !== undefined) {
+    const failure = failureOf(error, context);
     logFailure(failure, logger);
-    const { exitCode, sentence: error } = failure;
-    return { result: { ...report, exit: exitCode, error }, lines, exitCode };
+    const { exitCode, sentence } = failure;
+    return { result: { ...report, exit: exitCode, error: sentence }, lines, exitCode };
   }
   if (isPlan) {
-    const way = `repeat the command with --execute --confirm ${report.hash}`;
-    logger.warn('forget.confirm', `Nothing was deleted. To do exactly this, ${way}`);
+    const nextStep = `repeat the command with --execute --confirm ${report.hash}`;
+    logger.warn('forget.confirm', `Nothing was deleted. To do exactly this, ${nextStep}`);
   }
   return { result: { ...report, exit: EXIT.done, error: null }, lines };
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function verify(values: ForgetValues, context: Context): Promise<CommandResult> {
+async function verifyLedgerFile(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { verifyLedger: path = '', head } = values;
   const { ledgerKey } = readConfiguration(values.config, context);
   const verdict = await verifyLedger(locateLedger(path, ledgerKey), head);

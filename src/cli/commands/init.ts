@@ -81,7 +81,7 @@ async function askPlace(prompts: Prompts, folder: string) {
   const zone = await prompts.text(
     'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
     '',
-    (answer) => (answer === '' || isZoneName(answer) ? undefined : UNKNOWN_ZONE),
+    (name) => (name === '' || isZoneName(name) ? undefined : UNKNOWN_ZONE),
   );
   return { target, place, ...(zone !== '' && { timezone: zone }) };
 }

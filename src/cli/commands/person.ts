@@ -28,11 +28,11 @@ export const command = defineCommand({
       const list = await readIdList(values, context.signal);
       const show = (write: WriteLine) => showPeople(list, search, ledgerSettings, write);
       const { output = '-' } = values;
-      if (output !== '-') return withNewFile(output, show);
-      return show(async (line) => {
+      const print: WriteLine = async (line) => {
         context.terminal.print(line);
         await abortable(context.terminal.waitForReader(), context.signal);
-      });
+      };
+      return output === '-' ? show(print) : withNewFile(output, show);
     });
     context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
     return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };
