@@ -77,19 +77,18 @@ export async function readChain(path: string, key: HashKey, previousEnd: ChainEn
 }
 
 /**
- * Checks a whole ledger, and gives each good line to `onLine`. `head`: the code of a line that must be there, as a run
- * printed it. So a tail that was cut off is found, too. By default it is that of an empty chain, with which every ledger
- * begins. The result is schemas/ledger-verdict.json.
+ * Checks a whole ledger, and gives each good line to `onLine`. `expectedHead`: the code of a line that must be there, as a
+ * run printed it. So a tail that was cut off is found, too. Every ledger begins with the head of an empty chain. The result is schemas/ledger-verdict.json.
  */
 export async function verifyLedger(
   { path, keys }: { readonly path: string; readonly keys: LedgerKeys },
-  head = EMPTY_CHAIN.head,
+  expectedHead = EMPTY_CHAIN.head,
   onLine: OnLine = () => {},
 ) {
-  const expectedHead = head.trim().toLowerCase();
-  let isHeadSeen = expectedHead === EMPTY_CHAIN.head;
+  const expectedMac = expectedHead.trim().toLowerCase();
+  let isHeadSeen = expectedMac === EMPTY_CHAIN.head;
   const { end, tornBytes, problem } = await readChain(path, keys.lineKey, EMPTY_CHAIN, (line, lineNumber) => {
-    isHeadSeen ||= line.mac === expectedHead;
+    isHeadSeen ||= line.mac === expectedMac;
     onLine(line, lineNumber);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';

@@ -32,13 +32,13 @@ export class IdHistory {
   readonly shown: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id, by their first lines. */
   readonly runs = new Set<LineOf<'begin'>>();
-  /** The request that no answer has decided; `sentAt` is null before it is sent. */
-  undecidedRequest: { readonly sentAt: string | null } | undefined;
+  /** The request that no answer has decided, or that is to come: then `sentAt` is null. */
+  openRequest: { readonly sentAt: string | null } | undefined;
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   #newestRequestedAt = Number.NEGATIVE_INFINITY;
-  /** Number of requests since the last decision that the service may have carried out. */
+  /** Number of requests since the last decision that the service may have carried out: all but one had no clear answer. */
   #requestCount = 0;
-  /** True if one before a decision had no clear answer: it may have deleted whom the service then rejects as unknown. */
+  /** True if there were several before a decision: one may have deleted whom the service then rejects as unknown. */
   #mayBeDeleted = false;
 
   /** What the service has decided. */
@@ -47,7 +47,7 @@ export class IdHistory {
   }
 
   get state(): (typeof ID_STATES)[number] {
-    if (this.undecidedRequest !== undefined) return 'open';
+    if (this.openRequest !== undefined) return 'open';
     if (this.decision !== undefined) return this.decision === 'done' ? 'confirmed' : 'rejected';
     if (this.purges.length > 0) return 'not_asked';
     return this.shown.length > 0 ? 'shown' : 'unknown';
@@ -67,7 +67,7 @@ export class IdHistory {
 
   /** False if every row is a new request: the service has never deleted the person, or is still to answer. */
   get #isFinal(): boolean {
-    return this.decision === 'done' || (this.#mayBeDeleted && this.undecidedRequest === undefined);
+    return this.decision === 'done' || (this.#mayBeDeleted && this.openRequest === undefined);
   }
 
   /** Takes the next line about the id, which `run` wrote. */
@@ -80,18 +80,18 @@ export class IdHistory {
         return;
       case 'purge':
         // The run asks the service only after its purges. If it is killed between them, the request is still to come.
-        if (run.requests && (line.again || !this.#isFinal)) this.undecidedRequest ??= { sentAt: null };
+        if (run.requests && (line.again || !this.#isFinal)) this.openRequest ??= { sentAt: null };
         this.#beginPurge(line, lineNumber);
         return;
       case 'before':
-        this.undecidedRequest = { sentAt: at };
+        this.openRequest = { sentAt: at };
         this.#requestCount++;
         return;
       case 'after':
         // The service carries none out above its limit, or with a wrong token.
         if (line.outcome === 'wait' || line.outcome === 'stop') this.#requestCount--;
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        this.undecidedRequest = undefined;
+        this.openRequest = undefined;
         this.#mayBeDeleted ||= this.#requestCount > 1;
         this.#requestCount = 0;
         this.answers.push({ at, outcome: line.outcome, code: line.code, line: lineNumber });

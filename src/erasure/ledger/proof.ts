@@ -43,13 +43,13 @@ export type ProvedId = ReturnType<typeof provedIdOf>;
 
 function provedIdOf({ id, rowNumber }: ListedId, ledgerHistory: LedgerHistory, { idKey }: LedgerKeys) {
   const idHistory = ledgerHistory.of(id);
-  const { state, undecidedRequest, answers, purges, shown } = idHistory;
+  const { state, openRequest, answers, purges, shown } = idHistory;
   return {
     /** HMAC of the id, as in the lines. */
     id: idKey.hashOf(id),
     row: rowNumber,
     state,
-    asked_at: undecidedRequest?.sentAt ?? null,
+    asked_at: openRequest?.sentAt ?? null,
     answers,
     removals: purges.map(({ runId: _, removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
     unpurged: unpurgedPlaces(idHistory),
