@@ -1,5 +1,6 @@
 import { formatDays } from '../base/days.ts';
 import { configError, EXIT, type UserError } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
@@ -55,12 +56,12 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
-  const isRequested = (listedId: ListedId) => isToRequest(listedId, ledger, requestSettings);
-  const idsToRequest = listedIds.filter(isRequested);
-  const answeredIds = requestSettings ? listedIds.filter((listedId) => !isRequested(listedId)) : [];
-  const wasRejected = ({ id }: ListedId) => ledger.history.of(id).decision === 'rejected';
-  const idsRejectedBefore = answeredIds.filter(wasRejected);
-  const idsDoneBefore = answeredIds.filter((listedId) => !wasRejected(listedId));
+  const groups = groupBy(requestSettings ? listedIds : [], (listedId) =>
+    isToRequest(listedId, ledger, requestSettings) ? 'to_request' : ledger.history.of(listedId.id).decision,
+  );
+  const idsToRequest = groups.get('to_request') ?? [];
+  const idsDoneBefore = groups.get('done') ?? [];
+  const idsRejectedBefore = groups.get('rejected') ?? [];
   const erasesNobody = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
   const purgePlan =
     purgeSettings === undefined || erasesNobody
@@ -96,15 +97,15 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
 }
 
 /** How many ids were answered before, when, and how to request them again. */
-function answeredSentence(answeredIds: readonly ListedId[], verb: string, ledger: Ledger, options: ErasureOptions) {
-  if (answeredIds.length === 0) return [];
+function answeredSentence(ids: readonly ListedId[], decidedBy: string, ledger: Ledger, options: ErasureOptions) {
+  if (ids.length === 0) return [];
   const { requestedAtField: field } = options.settings;
   const againText = options.isOnPlatform ? '' : 'give forget --again, or ';
   const timeText = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const answers = answeredIds.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
+  const answers = ids.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
   const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
   return (
-    `${formatCount(answeredIds.length, 'ID was', 'IDs were')} ${verb} the service before (${formatDays([...days].sort())}), and will not be requested ` +
+    `${formatCount(ids.length, 'ID was', 'IDs were')} ${decidedBy} the service before (${formatDays([...days].sort())}), and will not be requested ` +
     `again. To request them, ${againText}${timeText}.`
   );
 }

@@ -104,12 +104,13 @@ class Sender {
 
   async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
     const { signal, clock, ledger, settings } = this.#options;
-    const isOpen = (listedId: ListedId) => isToRequest(listedId, ledger, settings);
-    for (const listedId of listedIds) if (!isOpen(listedId)) this.#decide(listedId, this.#answerInLedger(listedId));
+    const needsRequest = (listedId: ListedId) => isToRequest(listedId, ledger, settings);
+    for (const listedId of listedIds)
+      if (!needsRequest(listedId)) this.#decide(listedId, this.#answerInLedger(listedId));
     const decidedCount = () => this.#counts.done + this.#counts.rejected;
     const countBefore = decidedCount();
     // This iterator is not closed by a loop that is left: the next loop goes on with it.
-    const queue = listedIds.filter(isOpen).values();
+    const queue = listedIds.filter(needsRequest).values();
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#graceOver.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {

@@ -38,7 +38,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   const searches = await searchTables(place, query);
   ColumnKeys.refuseOtherKeys(searches.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
 
-  // 2. The unified ids of these rows, beside those that other ways have found.
+  // 2. The unified ids of these rows, beside those that other ways have found. Plain ones need the key of hashed rows.
   const { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks } = await findUnifiedIds(searches, query);
   if (idKeyChecks.has(undefined)) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
 
@@ -181,22 +181,22 @@ const conditionSql = ({ externalLookUp }: TableSearch, unifiedLookUp: LookUp): s
 function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | undefined) {
   const groupsOfIds = leavingGroups.filter(({ queryIds }) => queryIds.size > 0);
   const suppressedGroups = leavingGroups.filter(({ queryIds }) => queryIds.size === 0);
-  const peopleOf = (groups: readonly RowGroup[]) =>
+  const peopleIn = (groups: readonly RowGroup[]) =>
     new Set(Array.from(joinKeyChecks(groups).keys(), (unifiedId) => personIdOf(unifiedId, hashKey)));
   const countRows = (groups: readonly RowGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  const peopleOfIds = peopleOf(groupsOfIds);
+  const peopleOfIds = peopleIn(groupsOfIds);
   const rowCountById = new Map<string, number>();
   for (const { queryIds, rowCount } of groupsOfIds) {
     for (const id of queryIds) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
   }
-  const otherPeople = [...peopleOf(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
+  const otherPeople = [...peopleIn(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
     keyCheckByUnifiedId: joinKeyChecks(groupsOfIds),
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),
     namelessRowCount: countRows(groupsOfIds.filter(({ keyCheckByUnifiedId }) => keyCheckByUnifiedId.size === 0)),
-    peopleWithOtherIds: peopleOf(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
+    peopleWithOtherIds: peopleIn(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
     suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedGroups) },
   };
 }
