@@ -60,7 +60,8 @@ async function runCommand(
   values: CommandLine['values'],
   system: System,
 ): Promise<ExitCode> {
-  const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
+  const { quiet, verbose, logFormat } = values;
+  const logLevel = values.logLevel ?? (quiet ? 'error' : verbose ? 'debug' : 'info');
   const terminal = printableTerminal(system.terminal, quiet === true);
   const logSink = terminalLog(terminal, system.clock, logFormat);
   const context = contextOf({ ...system, terminal }, logSink, logLevel, name);

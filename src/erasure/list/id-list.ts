@@ -73,18 +73,17 @@ export class IdList {
     const instant = requestInstant(requestedAt);
     if (instant === 'invalid') return this.#refuse(rowNumber, 'requested_at');
     const listedId = this.#ids.get(id);
-    if (listedId === undefined) {
-      if (this.#ids.size === MAX_IDS) {
-        throw configError(`The list is too long: more than ${MAX_IDS} IDs. Split it. Nothing was done.`);
-      }
-      this.#ids.set(id, { id, rowNumber, requestedAt: instant });
-      return id;
+    if (listedId !== undefined) {
+      this.#counts.duplicates++;
+      const isLater = instant !== undefined && instant > (listedId.requestedAt ?? Number.NEGATIVE_INFINITY);
+      if (isLater) this.#ids.set(id, { ...listedId, requestedAt: instant });
+      // The text of the first row: the others need no memory.
+      return listedId.id;
     }
-    this.#counts.duplicates++;
-    const isLater = instant !== undefined && instant > (listedId.requestedAt ?? Number.NEGATIVE_INFINITY);
-    if (isLater) this.#ids.set(id, { ...listedId, requestedAt: instant });
-    // The text of the first row: the others need no memory.
-    return listedId.id;
+    if (this.#ids.size === MAX_IDS)
+      throw configError(`The list is too long: more than ${MAX_IDS} IDs. Split it. Nothing was done.`);
+    this.#ids.set(id, { id, rowNumber, requestedAt: instant });
+    return id;
   }
 
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
