@@ -54,10 +54,9 @@ function withoutOlder(
   receipts: Receipts,
   { table, logger }: BatchOptions,
 ): readonly CheckedDay[] {
-  // A snapshot replaces the one that is there, whatever its day.
-  const [snapshotReceipt] = receipts.values();
   const isOlder = ({ receipt }: CheckedDay) => {
-    const storedReceipt = table.isSnapshot ? snapshotReceipt : receipts.get(receipt.day);
+    // A snapshot replaces the one that is there, whatever its day.
+    const storedReceipt = table.isSnapshot ? [...receipts.values()].at(0) : receipts.get(receipt.day);
     if (storedReceipt === undefined || receipt.source === 'file') return false;
     return receipt.requested_at < storedReceipt.requested_at;
   };

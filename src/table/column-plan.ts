@@ -84,7 +84,7 @@ export function columnsOfNewTable(settings: ColumnSettings): StoredColumn[] {
 /** What is known of a column of a day from the scans of its files. */
 type DayColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
 
-/** The cells of a column that a day lacks. */
+/** The cells of a column that a day lacks. A column of the service keeps its stored type on such a day. */
 const NO_CELLS = { declaredType: undefined, forms: 0, firstCells: [] } as const;
 
 /** The columns of a day by key, in the order of first occurrence; none for an answer without a header. */
