@@ -37,10 +37,10 @@ export async function downloadParts(
   download: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
 ): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
-  const excludedByUser = userCondition === 'exclude' ? events : [];
-  const knownNames = [...KNOWN_EVENT_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
+  /** What the last part leaves out: the names that the user excludes, then those of the parts before it. */
+  const excludedNames = new Set(userCondition === 'exclude' ? events : []);
+  const knownNames = [...KNOWN_EVENT_NAMES, ...eventNames].filter((name) => !excludedNames.has(name));
   const files: CheckedFile[] = [];
-  const acceptedNames: string[] = [];
   let lastNoDownload: NoDownload | undefined;
   // One empty answer proves nothing, least of all from a service that could not export the day.
   const downloadPart: typeof download = async (overrides) => {
@@ -57,15 +57,14 @@ export async function downloadParts(
     // A service that checks the names of a filter refuses one that has no event.
     else if (part.kind === 'empty' || part.kind === 'invalid') lastNoDownload = part;
     else return fail(`named ${name}`, part);
-    if (part.kind !== 'invalid') acceptedNames.push(name);
+    if (part.kind !== 'invalid') excludedNames.add(name);
   }
   if (userCondition !== 'include') {
-    const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
-    const condition = excludedNames.length > 0 ? 'exclude' : 'all';
-    const otherEvents = await downloadPart({ events: excludedNames, eventsCondition: condition });
+    const condition = excludedNames.size > 0 ? 'exclude' : 'all';
+    const otherEvents = await downloadPart({ events: [...excludedNames], eventsCondition: condition });
     if (otherEvents.kind === 'checked') files.push(checkedFileOf(otherEvents));
     else if (otherEvents.kind === 'empty') lastNoDownload = otherEvents;
-    else return fail(`other than the ${excludedNames.length} known`, otherEvents);
+    else return fail(`other than the ${excludedNames.size} known`, otherEvents);
   }
   if (files.length > 0 || lastNoDownload === undefined) return files;
   // A day that is too large has rows: parts without any file say nothing about it.

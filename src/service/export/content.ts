@@ -42,15 +42,12 @@ const MAX_START_BYTES = 64 * 1024;
 /** Reads a body until its first bytes show whether it may be CSV; `stream` is the whole body. Throws what that throws. */
 export async function peekBody(body: ByteStream) {
   let start: Uint8Array = new Uint8Array(0);
-  let mayBeCsv: boolean | undefined;
-  while (mayBeCsv === undefined && start.length < MAX_START_BYTES) {
+  for (;;) {
     const next = await body.next();
-    if (next.done === true) mayBeCsv = contentOf(start) === 'maybe_csv';
-    else {
-      start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
-      const shown = bodyStart(start, false);
-      mayBeCsv = shown && shown.otherFormat?.kind === undefined;
-    }
+    if (next.done === true) return { mayBeCsv: contentOf(start) === 'maybe_csv', stream: withStart(start, body) };
+    start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
+    const parsedStart = bodyStart(start, false);
+    if (parsedStart !== undefined || start.length >= MAX_START_BYTES)
+      return { mayBeCsv: parsedStart?.otherFormat?.kind === undefined, stream: withStart(start, body) };
   }
-  return { mayBeCsv: mayBeCsv ?? true, stream: withStart(start, body) };
 }
