@@ -49,7 +49,9 @@ export async function loadDayFromFile<T>(
   const requestedAt = await lastChangeOf(fileToLoad, now);
   const spool = await RunFolder.open(settings.spoolDir, clock);
   try {
-    const checkedDay = checkedDayOf([await copyChecked(fileToLoad, spool, signal)], {
+    const copy = await copyToSpool(fileToLoad, spool, signal);
+    checkContent(copy, fileToLoad);
+    const checkedDay = checkedDayOf([copy], {
       day,
       // Nobody knows where the provider cuts a day: the file may have rows of the days beside it.
       to_date: addDays(day, 1),
@@ -89,8 +91,9 @@ async function lastChangeOf({ file, day }: FileToLoad, now: number): Promise<num
   throw fileError(day, `${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`);
 }
 
-async function copyChecked(
-  { file, day, settings, state, suppression }: FileToLoad,
+/** Copies the file as a download is spooled. Throws unless it is whole. */
+async function copyToSpool(
+  { file, day, settings, suppression }: FileToLoad,
   spool: RunFolder,
   signal: AbortSignal,
 ): Promise<CheckedFile> {
@@ -105,7 +108,11 @@ async function copyChecked(
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
     throw fileError(day, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
-  const copy = checkedFileOf(body);
+  return checkedFileOf(body);
+}
+
+/** Throws unless the last row has its end, each row has a value, and the rows are of the day. */
+function checkContent(copy: CheckedFile, { file, day, state }: FileToLoad): void {
   const { hasFinalNewline, columns, rows, keptRows } = copy;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(day, `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
@@ -117,7 +124,7 @@ async function copyChecked(
     const blanks = `${plainCount(blankRows, 'row')} without any value, as a spreadsheet leaves them at its end`;
     throw fileError(day, `${file} has ${blanks}: remove them.`);
   }
-  if (columns.some((column) => hasTimesOf(day, column))) return copy;
+  if (columns.some((column) => hasTimesOf(day, column))) return;
   const question = 'is it of another day, or did a spreadsheet change its times?';
   throw fileError(day, `${file} has no system column whose first and last time are of ${day}: ${question}`);
 }
