@@ -105,18 +105,17 @@ async function compareFile(place: FolderPlace, record: FolderRecord, path: strin
     const columns = recordedFile.columns ?? (await readFileColumns(engine, localPath));
     return { file: { ...recordedFile, ...onDisk, columns } };
   }
+  const damaged: FileComparison = day === undefined ? {} : { damagedFile: { table, day, path } };
   const metadata = await readMetadata(place, path, table);
-  if (metadata !== undefined) {
-    const { receipt, columns } = metadata;
-    const adopted = { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
-    if (hasSameHash) return adopted;
-    const hasColumnsOfTable = hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState));
-    const changedAt = storedReceipt?.changed_at ?? '';
-    if (hasColumnsOfTable && receipt.changed_at > changedAt) return adopted;
-    const hadOtherColumns = recordedFile !== undefined && recordedFile.columns === undefined;
-    if (hasColumnsOfTable && receipt.changed_at === changedAt && hadOtherColumns) return adopted;
-  }
-  return day === undefined ? {} : { damagedFile: { table, day, path } };
+  if (metadata === undefined) return damaged;
+  const { receipt, columns } = metadata;
+  const adopted = { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
+  if (hasSameHash) return adopted;
+  const changedAt = storedReceipt?.changed_at ?? '';
+  const hadOtherColumns = recordedFile !== undefined && recordedFile.columns === undefined;
+  const isOfKilledRun = receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
+  const tableColumns = fileColumns(FOLDER_LAYOUT, tableState);
+  return isOfKilledRun && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns) ? adopted : damaged;
 }
 
 /** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it for this path. */
