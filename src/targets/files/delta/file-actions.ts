@@ -51,11 +51,11 @@ export const removeAction = (add: Add, timestamp: number): Action => ({
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
   const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
-  const suffix = timezone === null ? '' : 'Z';
+  const zoneSuffix = timezone === null ? '' : 'Z';
   // JSON leaves out a column without a value.
   const valuesOf = (bound: 'min' | 'max') =>
     Object.fromEntries(
-      datetimeColumns.map(({ name }) => [name, statsDatetime(statistics.get(name)?.[bound] ?? '', suffix)]),
+      datetimeColumns.map(({ name }) => [name, statsDatetime(statistics.get(name)?.[bound] ?? '', zoneSuffix)]),
     );
   const nullCount = Object.fromEntries([...statistics].map(([name, column]) => [name, column.nullCount]));
   return JSON.stringify({ numRecords: rows, minValues: valuesOf('min'), maxValues: valuesOf('max'), nullCount });
@@ -65,9 +65,9 @@ function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableStat
 const DUCKDB_DATETIME = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:\+00)?$/;
 
 /** A datetime with milliseconds, as readers expect it; undefined for one with microseconds, which would be cut. */
-function statsDatetime(text: string, suffix: string): string | undefined {
+function statsDatetime(text: string, zoneSuffix: string): string | undefined {
   const [, date, time, fraction = ''] = DUCKDB_DATETIME.exec(text) ?? [];
-  return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${suffix}`;
+  return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${zoneSuffix}`;
 }
 
 /** The live files but for missing ones. Throws a configuration failure for one that this program did not write. */
@@ -78,7 +78,8 @@ export function tableFilesOf(
   storageAddress: string,
 ): Map<Day, TableFile> {
   const tableColumns = fileColumns(DELTA_LAYOUT, state);
-  const [firstReceiptDay] = state.receipts.keys();
+  // Profiles have no partition, and one receipt.
+  const [profilesDay] = state.receipts.keys();
   const files = new Map<Day, TableFile>();
   for (const [path, { partitionValues, tags, stats, size: bytes }] of liveFiles) {
     if (missingPaths.has(path)) continue;
@@ -88,8 +89,7 @@ export function tableFilesOf(
     if (note === undefined || stats === undefined || partitionValues[PARTITION_COLUMN] !== partitionDay) {
       throw damagedError(subject, 'another program wrote it into the table');
     }
-    // Profiles have no partition, and one receipt.
-    const day: Day | undefined = partitionDay ?? firstReceiptDay;
+    const day: Day | undefined = partitionDay ?? profilesDay;
     if (day === undefined || !state.receipts.has(day)) throw damagedError(subject, 'it has no receipt');
     if (files.has(day)) throw damagedError(subject, `${day} has two files`);
     const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, subject), subject);

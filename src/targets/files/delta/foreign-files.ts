@@ -15,8 +15,8 @@ export async function refuseForeignFiles(storage: Storage, table: TableName): Pr
 }
 
 /**
- * Throws a configuration failure if data files of events are there without the log that they had. A first load that was
- * killed or failed leaves some that had none. A run is recorded once one of the tables has a log.
+ * Throws a configuration failure if data files of events are there without the log that they had. Those of a first load
+ * that was killed or failed never had one. A run is recorded once a table has a log; without days it is the profiles'.
  */
 export async function refuseLostLog(storage: Storage, lastRun: RunRecord | undefined): Promise<void> {
   if (lastRun === undefined) return;

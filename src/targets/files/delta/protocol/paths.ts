@@ -5,7 +5,7 @@ import { PARTITION_COLUMN } from '../../file-layout.ts';
 
 const VERSION_DIGITS = 20;
 const LOG_FILE = /\/_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
-// The data files of this program, which need no encoding. Profiles have no partition.
+// The paths of this program's data files: the log needs no encoding of them. Profiles have no partition.
 const DAY_FILE = new RegExp(`^${EVENTS.name}/${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/part-[0-9a-f-]{36}\\.parquet$`);
 const PROFILES_FILE = new RegExp(`^${USER_PROFILES.name}/part-[0-9a-f-]{36}\\.parquet$`);
 
