@@ -216,7 +216,7 @@ it('event_items has a record for each item: system columns, item columns without
 });
 
 const NUMBERED = Array.from({ length: 2_000 }, (_, i) => `n${i}`);
-const LONG_NAME = '한'.repeat(5_000);
+const LONG_NAME = '한'.repeat(20_000);
 const LARGE = 300_000;
 const ESCAPED = '\u0001';
 const all = (kind: PropertyKind) => Object.fromEntries(NUMBERED.map((name) => [name, kind]));
