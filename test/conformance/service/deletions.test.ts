@@ -39,6 +39,12 @@ describe('network faults during a deletion', () => {
     ],
     ['64 KiB and more', () => whole(200, `${' '.repeat(70_000)}${JSON.stringify(OK)}`), 'retry', 'odd_body'],
     [
+      'a success in another charset',
+      () => whole(200, JSON.stringify(OK), { 'Content-Type': 'application/json; charset=iso-8859-1' }),
+      'undecided',
+      'charset',
+    ],
+    [
       'a failure in another charset',
       () => whole(429, '<html>', { 'Content-Type': 'text/html; charset=iso-8859-1' }),
       'wait',

@@ -89,6 +89,7 @@ describe('a saved state', () => {
 
   it.each([
     ['another service', () => ({ ...last, service: 'a'.repeat(64) })],
+    ['another service and filters', () => ({ ...last, service: 'a'.repeat(64), filters: 'a'.repeat(64) })],
     ['no form we know', () => ({ cursor: 'yesterday' })],
   ])('is refused without an export for %s', async (_, value) => {
     const output = await fixture.read(events, savedStates(value(), 'events'));

@@ -499,6 +499,16 @@ describe('days that are no longer exported', () => {
     expect(fixture.requests.filter(({ from }) => from < '2026-01-30')).toHaveLength(1);
   });
 
+  it('are named also by a run that cannot store the day behind them', async () => {
+    const settings = await late({});
+    const batches = fixture.batches(settings);
+    await batches.next();
+    await batches.return();
+    expect(fixture.events('day.failed')).toMatchObject([
+      { message: expect.stringContaining('2026-01-20 to 2026-01-29') },
+    ]);
+  });
+
   it('are recorded under on_gap warn, and the cursor goes on', async () => {
     const settings = await late({ onGap: 'warn' });
     await fixture.run(settings);

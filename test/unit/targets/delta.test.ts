@@ -403,6 +403,19 @@ describe('a Delta table on a disk', () => {
     expect((await place.verify()).differences).toEqual([]);
   });
 
+  it('keeps the entries behind a checkpoint until it has the next one, however old they are', async () => {
+    const days = Array.from({ length: 11 }, (_, i) => [place.of(addDays(D1, i), [{ id: `${i}` }])]);
+    await place.load(days.slice(0, 6));
+    place.clock = { ...place.clock, now: () => Date.now() + 31 * DAY_MS };
+    const refuseCheckpoint: Instead = (real, localPath, path) => {
+      if (String(path).includes('.checkpoint.')) throw new Error('refused');
+      return real(localPath, path);
+    };
+    await withDisk('moveIn', refuseCheckpoint, () => place.load(days.slice(6)));
+    expect((await place.state())?.events.receipts.size).toBe(11);
+    expect(JSON.parse(readFileSync(join(log(), '_last_checkpoint'), 'utf8'))).toMatchObject({ version: 5 });
+  });
+
   it('does not grow with the square of its days: state and log of 200 days', async () => {
     const days = Array.from({ length: 200 }, (_, i) => addDays(D1, i));
     await place.load(days.slice(0, 100).map((day) => [place.of(day, [{ id: day }])]));
