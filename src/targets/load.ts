@@ -126,14 +126,14 @@ export class Load {
     const commit = await sink.commit(batch, commitInfo);
     logRescued(logger, commit.rescuedCells);
     this.#stored.cursor = sink.state?.events.exportState?.from_date;
-    // The others of the batch had a later download in the place.
-    const storedDays = new Set([...commit.daysWritten, ...commit.daysUnchanged]);
-    const storedDownloads = batch.filter(({ receipt }) => storedDays.has(receipt.day));
     this.#stored.total = sumOfCommits(this.#stored.total, commit);
-    for (const { receipt } of storedDownloads) {
+    for (const { receipt } of batch) {
       const { day, rows, bytes, suppressed } = receipt;
+      const isUnchanged = commit.daysUnchanged.includes(day);
+      // The place had a later download of this day.
+      if (!isUnchanged && !commit.daysWritten.includes(day)) continue;
       this.#stored.suppressedRows += suppressed;
-      const outcome = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
+      const outcome = isUnchanged ? 'is as it was' : 'is committed';
       logger.debug('day.committed', `${day} ${outcome}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
     }
   }

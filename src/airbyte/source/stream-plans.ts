@@ -90,8 +90,7 @@ function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, i
   const fingerprints = fingerprintsOf(input.settings);
   refuseOtherService(state, fingerprints);
   if (hasOtherFilters(state, fingerprints.filters)) {
-    if (input.appends === true) throw doubledRowsError(name);
-    return fromStart(planRun(input), name, OF_OTHER_FILTERS);
+    return planUnderOtherFilters(planRun(input), name, input.appends === true);
   }
   if (hasFutureCursor(state, input.now)) return planWithoutDays(name, state, input);
   const plan = planRun({ ...input, state, receipts: receiptsIn(state) });
@@ -117,13 +116,15 @@ function isUnfinished({ state, settings: { endDate } }: RunPlan): boolean {
   return daysOf(state.from_date, lastWanted).some((day) => readDays[day] === undefined);
 }
 
-const OF_OTHER_FILTERS = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
-
-const doubledRowsError = (name: StreamName) =>
-  configError(
-    `${name}: the saved state belongs to other filters or columns, and the destination appends every record: ` +
+/** Starts again. Throws a UserError if the destination keeps the rows that it has: all would come twice. */
+function planUnderOtherFilters(freshPlan: RunPlan, name: StreamName, keepsRows: boolean): RunPlan {
+  const why = 'belongs to other filters or columns';
+  if (!keepsRows) return fromStart(freshPlan, name, `${why} (events, properties, columns_drop, columns_hash)`);
+  throw configError(
+    `${name}: the saved state ${why}, and the destination appends every record: ` +
       "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
   );
+}
 
 function fromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
   const message =
@@ -145,8 +146,7 @@ function resumedRefreshPlan(
   if (receipts.size === 0) return freshPlan;
   const { filters, service } = freshPlan.fingerprints;
   if (state?.filters !== filters || state.service !== service) {
-    if (keepsDuplicates) throw doubledRowsError(name);
-    return fromStart(freshPlan, name, OF_OTHER_FILTERS);
+    return planUnderOtherFilters(freshPlan, name, keepsDuplicates);
   }
   const days = freshPlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
   return { ...freshPlan, state, receipts, days, start: state.start_date ?? freshPlan.start };
