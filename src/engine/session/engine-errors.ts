@@ -15,15 +15,6 @@ const inFileError = (pattern: RegExp) => (text: string) => isFileError(text) && 
 /** Errors of statements that do not fit the tables, which quote no cell: `Catalog Error: Table with name x …`. */
 const STATEMENT_ERROR = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
 
-/** How texts about a damaged Parquet file begin, with their class; they quote no cell. */
-const DAMAGED_PARQUET = [
-  /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
-  /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
-  /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
-  /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
-  /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
-];
-
 interface Failure {
   /** True for the text of an error that means this. It looks at no text in which a cell may stand. */
   readonly matches: (text: string) => boolean;
@@ -97,7 +88,13 @@ const FAILURES = {
     matches: (text) =>
       // The copy of a bucket's file is named by a UUID alone.
       inFileError(/Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/s)(text) ||
-      DAMAGED_PARQUET.some((beginning) => beginning.test(text)),
+      [
+        /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
+        /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
+        /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
+        /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
+        /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
+      ].some((beginning) => beginning.test(text)),
     toUserError: (place, sentence) => {
       const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${place}`;
       const day = /.*event_date=([\d-]{10})\//.exec(sentence)?.[1];

@@ -33,9 +33,10 @@ export interface EngineOptions {
 export class Engine {
   readonly file: string;
   readonly clock: Clock;
+  /** True once memory did not suffice for a transaction. Who writes Parquet then writes smaller row groups. */
+  isLowOnMemory = false;
   readonly #closeAll: () => void;
   readonly #connection: DuckDBConnection;
-  #isLowOnMemory = false;
   readonly #interrupt = () => this.#connection.interrupt();
   #signal: AbortSignal | undefined;
 
@@ -47,11 +48,6 @@ export class Engine {
     this.#closeAll = closeAll;
     this.#signal = signal;
     signal?.addEventListener('abort', this.#interrupt);
-  }
-
-  /** True once memory did not suffice for a transaction: row groups are then smaller. */
-  get isLowOnMemory(): boolean {
-    return this.#isLowOnMemory;
   }
 
   /** Throws the reason of an abort that this engine does not ignore. */
@@ -113,8 +109,8 @@ export class Engine {
         // A commit that failed has rolled back already.
         await this.#connection.run('ROLLBACK').catch(() => {});
         this.throwIfAborted();
-        if (isEngineFailure(error, 'outOfMemory') && !this.#isLowOnMemory) {
-          this.#isLowOnMemory = true;
+        if (isEngineFailure(error, 'outOfMemory') && !this.isLowOnMemory) {
+          this.isLowOnMemory = true;
           await this.run('SET threads = 1');
         } else if (isCsvMisread(error) && readsInParallel) {
           readsInParallel = false;

@@ -22,11 +22,10 @@ import { columnTypesInFile, rowsOfDaysSql } from './row-tables.ts';
 
 export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
   async readState() {
-    const { address } = options;
-    await withDiskErrors({ path: address, verb: 'used' }, refuseDeadLink(address, 'file'));
+    await withDiskErrors({ path: options.address, verb: 'used' }, refuseDeadLink(options.address, 'file'));
     // Before the first run there is no file, and this does not create one.
-    if (!existsSync(address)) return undefined;
-    return withEngine(address, 'read', options, async (engine) => (await readFileState(engine)).state);
+    if (!existsSync(options.address)) return undefined;
+    return withEngine(options.address, 'read', options, async (engine) => (await readFileState(engine)).state);
   },
   async verify() {
     checkExists(options.address);
