@@ -13,7 +13,7 @@ import type { StreamPlan } from './stream-plans.ts';
 /** Least number of days whose receipts a state keeps. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
 
-/** A stream of events while it is read. It is given each day in order, and finishes those whose records are written. */
+/** A stream of events that is read. For each day in order: `needs`, `accept`, `finishDay`, `completeAfter`. */
 export class StreamProgress {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
@@ -58,7 +58,7 @@ export class StreamProgress {
     }
   }
 
-  /** Writes the state that goes with the records of a day: an `ExportState` with the receipts of days. */
+  /** Writes the state behind the records of a day: an `ExportState` with the receipts of days. */
   async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
     const state = stateAfter(this.#state, this.#results.receipts, this.#results.commitInfo());
