@@ -9,8 +9,6 @@ import { aggregateColumns } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
-import { withDiskErrors } from '../../fs/disk-failure.ts';
-import { refuseDeadLink } from '../../fs/local-path.ts';
 import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { prunableBefore, withPrunedDays } from '../../table/receipts.ts';
@@ -22,7 +20,6 @@ import { columnTypesInFile, rowsOfDaysSql } from './row-tables.ts';
 
 export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
   async readState() {
-    await withDiskErrors({ path: options.address, verb: 'used' }, refuseDeadLink(options.address, 'file'));
     // Before the first run there is no file, and this does not create one.
     if (!existsSync(options.address)) return undefined;
     return withEngine(options.address, 'read', options, async (engine) => (await readFileState(engine)).state);

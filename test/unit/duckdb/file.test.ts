@@ -134,7 +134,6 @@ describe('a DuckDB file', () => {
     symlinkSync(join(place.dir, 'x.duckdb'), place.place);
     const message = expect.stringContaining('a link to a file that is not there');
     await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({ kind: 'config', message });
-    await expect(place.state()).rejects.toMatchObject({ kind: 'config', message });
     rmSync(place.place);
     if (process.getuid?.() === 0) return;
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
