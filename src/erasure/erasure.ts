@@ -8,7 +8,7 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
-import { type PurgeOutcome, purgePlaces } from './purge.ts';
+import { purgePlaces } from './purge.ts';
 import { type OnDecided, type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
@@ -72,7 +72,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 
   // 5. Report: what it says of people is in the ledger by now.
   const report = reportOf(plan, 'executed', runtime.clock.now() - beganAt, purgeOutcome, requestResult);
-  const requestsFailure = requestResult && requestFailure(plan, requestResult, purgeOutcome);
+  const requestsFailure = requestResult && requestFailure(plan, report, requestResult.stoppedBy);
   return { report, failure: worstOf([...(purgeOutcome?.failures ?? []), requestsFailure]) };
 }
 
@@ -81,19 +81,16 @@ const MIN_REJECTED = 10;
 
 /** The failure of requests that were stopped, or left ids undecided or rejected; undefined if that is no failure. */
 function requestFailure(
-  { options, ledger, idsToRequest, idsRejectedBefore }: ErasurePlan,
-  { counts, stoppedBy }: RequestResult,
-  purgeOutcome: PurgeOutcome | undefined,
+  { options, ledger }: ErasurePlan,
+  { done, rejected, undecided, rejected_codes, undecided_codes, places }: ErasureReport,
+  stoppedBy: RequestResult['stoppedBy'],
 ): UserError | undefined {
-  const { done, rejected } = counts;
-  const idCount = idsToRequest.length + idsRejectedBefore.length;
-  const undecided = idCount - done - rejected;
-  const rejectedCodes = codesText(counts.rejected_codes);
-  const undecidedCodes = codesText(counts.undecided_codes);
-  const doneText = `${withSeparators(done)} of ${formatCount(idCount, 'ID is', 'IDs are')} deleted`;
-  const areRowsGone = purgeOutcome?.places.every(({ failure }) => failure === undefined);
+  const rejectedCodes = codesText(rejected_codes);
+  const undecidedCodes = codesText(undecided_codes);
+  const doneText = `${withSeparators(done)} of ${formatCount(done + rejected + undecided, 'ID is', 'IDs are')} deleted`;
+  const areRowsGone = places.length > 0 && places.every(({ error }) => error === null);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint = purgeOutcome ? ' To purge places without asking the service, give --purge-only.' : '';
+  const purgeOnlyHint = places.length > 0 ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
   const isFieldWrong = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;
   if (isFieldWrong && ledger.isKept) {

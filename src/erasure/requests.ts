@@ -107,14 +107,12 @@ class Sender {
     const needsRequest = (listedId: ListedId) => isToRequest(listedId, ledger, settings);
     for (const listedId of listedIds)
       if (!needsRequest(listedId)) this.#decide(listedId, this.#answerInLedger(listedId));
-    const decidedCount = () => this.#counts.done + this.#counts.rejected;
-    const countBefore = decidedCount();
     // This iterator is not closed by a loop that is left: the next loop goes on with it.
     const queue = listedIds.filter(needsRequest).values();
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#graceOver.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
-      await this.#work(queue, () => decidedCount() > countBefore);
+      await this.#work(queue, 'first_decision');
       const workers = Array.from({ length: settings.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
@@ -124,13 +122,13 @@ class Sender {
     }
   }
 
-  /** Decides one id after the other, until none is left, no more may be sent, or `isEnough`. */
-  async #work(queue: Iterable<ListedId>, isEnough = () => false): Promise<void> {
+  /** Requests one id after the other, until none is left, no more may be sent, or the first is decided. */
+  async #work(queue: Iterable<ListedId>, until?: 'first_decision'): Promise<void> {
     try {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
-        this.#decide(listedId, await this.#requestUntilDecided(listedId));
-        if (isEnough()) return;
+        const decision = this.#decide(listedId, await this.#requestUntilDecided(listedId));
+        if (decision !== undefined && until === 'first_decision') return;
       }
     } catch (error) {
       // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
@@ -140,10 +138,11 @@ class Sender {
     }
   }
 
-  #decide({ id }: ListedId, answer: RequestAnswer | undefined): void {
+  #decide({ id }: ListedId, answer: RequestAnswer | undefined): Decision | undefined {
     const { ledger, onDecided } = this.#options;
     const decision = answer && this.#countAnswer(answer);
     if (decision !== undefined) onDecided?.(id, decision, ledger.history.hasConfirmed);
+    return decision;
   }
 
   /** The answer that an earlier run had, or one beside this run. */

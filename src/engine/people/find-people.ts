@@ -105,8 +105,8 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
     const column = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
     // A table that lacks the column may have its cells in `_rescued`.
-    const hasColumn = columnsNamed(state, source).length > 0 || (await column?.hasCells()) === true;
-    const externalColumn = hasColumn ? column : undefined;
+    const isThere = columnsNamed(state, source).length > 0 || (await column?.hasCells()) === true;
+    const externalColumn = isThere ? column : undefined;
     const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NO_LOOK_UP;
     searches.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }
@@ -130,11 +130,10 @@ async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQue
       Array.from(queryIds, (id) => [id, [...keyCheckByUnifiedId.keys()]] as const),
     ),
   );
-  const queryIdsByUnifiedId = joinIds(
-    ids
-      .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const))
-      .filter(([unifiedId]) => !isPlaceholder(unifiedId)),
+  const unifiedIdEntries = ids.flatMap((id) =>
+    (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const),
   );
+  const queryIdsByUnifiedId = joinIds(unifiedIdEntries.filter(([unifiedId]) => !isPlaceholder(unifiedId)));
   const keyCheckByUnifiedId = joinKeyChecks([query, ...groups]);
   const idKeyChecks = new Set(Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckByUnifiedId.get(id)));
   return { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks };
