@@ -22,11 +22,11 @@ export class WaitLimit {
   readonly signal: AbortSignal;
   /** The caller's: it aborts for other reasons than the time. */
   readonly callerSignal: AbortSignal;
+  /** Stops listening to the caller's signal. */
+  readonly release: () => void;
   readonly #clock: Clock;
   readonly #limitMs: number;
   readonly #controller = new AbortController();
-  /** Stops listening to the caller's signal. */
-  readonly release: () => void;
 
   constructor(clock: Clock, limitMs: number, callerSignal: AbortSignal) {
     this.#clock = clock;

@@ -68,7 +68,7 @@ export class DeletionClient {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      return networkAnswer(error, this.#transport.host);
+      return answerForError(error, this.#transport.host);
     }
   }
 
@@ -100,8 +100,8 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
 /** True for an id that JSON carries unchanged. Any other would name somebody else at the service, or nobody. */
 const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
-/** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */
-function networkAnswer(error: unknown, host: string): DeletionAnswer {
+/** The answer where none came, or no whole one: the profile may be deleted, and a second request is harmless. */
+function answerForError(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
     return answerWithoutStatus('retry', 'timeout', `${host} did not answer in time: ${MAYBE_DELETED}`);
   }

@@ -68,10 +68,10 @@ class Download<Output extends BodyOutput> {
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
     const bodyOrNoDownload = await retry(policy, ({ pause }) => this.#attempt(pause));
     if (bodyOrNoDownload !== undefined) return { ...bodyOrNoDownload, exports: this.#exports };
-    const lastAttempt = this.#failedAttempts[this.#failedAttempts.length - 1];
+    const lastNoData = this.#failedAttempts[this.#failedAttempts.length - 1];
     const statement = `the export of ${label} failed ${BACKOFF.attempts} times`;
-    const clause = `${statement}, at last because ${withCode(lastAttempt)}; nothing of it was stored`;
-    return { ...forLaterRun(lastAttempt, clause), exports: this.#exports };
+    const clause = `${statement}, at last because ${withCode(lastNoData)}; nothing of it was stored`;
+    return { ...forLaterRun(lastNoData, clause), exports: this.#exports };
   }
 
   /** The result, or undefined if it is to be attempted again, after `pause` (ms); the last attempt has none. */
