@@ -1,8 +1,9 @@
 import { mapConcurrently } from '../../../../storage/concurrently.ts';
-import { listAll } from '../../../../storage/storage.ts';
+import { listAll, type Storage } from '../../../../storage/storage.ts';
+import type { TableName } from '../../../../table/tables.ts';
 import type { OpenPlace } from '../../format.ts';
 import { damagedError } from '../../stored-state.ts';
-import { parseEntry } from './actions.ts';
+import { type Action, parseEntry } from './actions.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import { checkProtocol } from './features.ts';
 import { entryPath, logFileOf, logFolder, versionStem } from './paths.ts';
@@ -35,14 +36,16 @@ async function readSnapshotOnce(place: OpenPlace, snapshotBefore: Snapshot): Pro
   // A stray file may have an absurd number, and a listing may lack a new file. So n files lead n versions on at most.
   const count = Math.min(lastFile.logVersion - startVersion, logFiles.length);
   const versions = Array.from({ length: count }, (_, i) => startVersion + 1 + i);
-  const entries = await mapConcurrently(versions, READ_CONCURRENCY, async (logVersion) => {
-    const path = entryPath(table, logVersion);
-    const text = await storage.read(path);
-    if (text !== undefined) return parseEntry(text.toString('utf8'), table, `${storage.address}/${path}`);
-    // A missing version would be a hole in the data.
-    throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${logVersion} is missing`);
-  });
+  const entries = await mapConcurrently(versions, READ_CONCURRENCY, (version) => readEntry(storage, table, version));
   const snapshot = startSnapshot.after(startVersion + count, entries.flat());
   checkProtocol(snapshot.protocol, `${storage.address}/${table}`);
   return snapshot;
+}
+
+/** The actions of an entry. Throws a configuration failure for a missing one: it would be a hole in the data. */
+async function readEntry(storage: Storage, table: TableName, logVersion: number): Promise<Action[]> {
+  const path = entryPath(table, logVersion);
+  const text = await storage.read(path);
+  if (text !== undefined) return parseEntry(text.toString('utf8'), table, `${storage.address}/${path}`);
+  throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${logVersion} is missing`);
 }
