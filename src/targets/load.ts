@@ -79,12 +79,14 @@ export class Load {
       if (!(error instanceof UserError)) throw error;
       profilesError = error;
     }
-    await this.#loadDays(extraction, sink).catch((error) => {
+    try {
+      await this.#loadDays(extraction, sink);
+    } catch (error) {
       // The failure of the days is thrown; a full disk has ended both alike.
       if (profilesError && profilesError.message !== messageOf(error))
         logger.error('profiles.failed', profilesError.message);
       throw error;
-    });
+    }
     if (profilesError) throw profilesError;
   }
 

@@ -17,15 +17,15 @@ const READER_CHECK_MS = 2_000;
 /** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   letHeapGrow();
-  const ending = new AbortController();
-  const writer = new MessageWriter(openStdout(systemClock), (error) => ending.abort(error));
+  const failure = new AbortController();
+  const writer = new MessageWriter(openStdout(systemClock), (error) => failure.abort(error));
   logNodeWarnings(writer);
   const message = enforceCertificateChecks();
   if (message !== undefined) writer.writeLog({ level: 'warn', event: 'tls.strict', message });
-  process.on('uncaughtException', (error) => ending.abort(error));
-  process.on('unhandledRejection', (error) => ending.abort(error));
+  process.on('uncaughtException', (error) => failure.abort(error));
+  process.on('unhandledRejection', (error) => failure.abort(error));
   await runUntilStopped(async (stopped) => {
-    const signal = AbortSignal.any([stopped, ending.signal]);
+    const signal = AbortSignal.any([stopped, failure.signal]);
     const code = await runConnector(connector, {
       args: process.argv.slice(2),
       writer,

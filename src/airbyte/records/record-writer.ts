@@ -54,7 +54,7 @@ export async function writeRecords(
     const rowIds = new RowIds(file.columns, table.idColumn, rowCountById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
     for (const encoder of encoders) encoder.beginFile(file);
-    for await (const reader of readPieces(file, signal)) {
+    for await (const reader of readByPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
         rowIds.read(reader.row);
         for (const encoder of encoders) {
@@ -70,8 +70,8 @@ export async function writeRecords(
   return encoders.map(({ stats }) => stats);
 }
 
-/** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */
-async function* readPieces({ path }: CheckedFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
+/** Gives the reader of a file after each piece: its `next` then goes to the rows behind the header that are whole. */
+async function* readByPieces({ path }: CheckedFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
   const reader = new RowReader();
   const passHeader = () => reader.rowNumber > 0 || reader.next();
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
@@ -94,7 +94,7 @@ async function findEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
   let rowIndex = 0;
   for (const file of files) {
     const rowIds = new RowIds(file.columns, EVENTS.idColumn);
-    for await (const reader of readPieces(file, signal)) {
+    for await (const reader of readByPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
         rowIds.read(reader.row);
         positions[rowIndex] = Number(rowIds.position ?? -1);

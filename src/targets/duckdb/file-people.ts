@@ -36,6 +36,7 @@ function placeToSearch(engine: Engine, state: PlaceState): SearchedPlace {
   return { engine, placeName: engine.file, state, relations };
 }
 
+/** The file stays open until the last row is taken, which the work of `withEngine` could not wait for. */
 async function* rowsOfPeople(options: PlaceOptions, query: PeopleQuery): AsyncGenerator<string> {
   checkExists(options.address);
   const engine = await openEngine(options.address, 'read', options);
