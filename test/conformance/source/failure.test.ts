@@ -51,6 +51,13 @@ describe('a read that fails', () => {
     expect([later.code, later.statuses('events').at(-1)]).toEqual([0, 'COMPLETE']);
   });
 
+  it('tells once of a failure at the last day', async () => {
+    const catalog = await start();
+    fixture.sim.setScenario({ fault: onDay('2026-01-18', refusal(500)) });
+    const output = await fixture.read(catalog, undefined, { end_date: '2026-01-18', to_date_inclusive: 'true' });
+    expect(output.statuses('events')).toEqual(['STARTED', 'RUNNING', 'INCOMPLETE']);
+  });
+
   it('fails when the files of its days cannot be removed, though all streams are complete', async () => {
     const catalog = await start();
     const remove = vi.spyOn(RunFolder.prototype, 'remove').mockImplementationOnce(async function (this: RunFolder) {
