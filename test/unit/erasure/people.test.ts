@@ -326,7 +326,7 @@ describe('people in a place', () => {
     await loadProfiles(`df_unified_id,df_external_id\n${hashKey.hashOf('u1')},a\n`, hashKey);
     const query = { ids: ['a'], searchesProfiles: true };
     const warnings = [expect.stringContaining('hashed under another key')];
-    expect(await look({ ...query, hashKey })).toMatchObject({ rowCount: 1, warnings });
+    expect(await look({ ...query, hashKey })).toMatchObject({ hasColumn: false, rowCount: 1, warnings });
     expect(await look(query)).toMatchObject({ rowCount: 1, warnings });
   });
 
