@@ -20,18 +20,11 @@ interface StoredResult {
   total: CommitResult;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   suppressedRows: number;
-  /** Number of profiles that were stored; undefined if none were. */
-  profileCount: number | undefined;
-  /** The stored cursor; undefined before the first commit. */
-  cursor: Day | undefined;
+  /** Number of profiles that were stored; absent if none were. */
+  profileCount?: number;
+  /** The stored cursor; absent before the first commit. */
+  cursor?: Day | undefined;
 }
-
-const NOTHING_LOADED: Readonly<StoredResult> = {
-  total: NOTHING_STORED,
-  suppressedRows: 0,
-  profileCount: undefined,
-  cursor: undefined,
-};
 
 /** What a load has brought into a place, and what the service has answered. */
 export interface LoadResult
@@ -43,7 +36,7 @@ export interface LoadResult
 export class Load {
   readonly #deps: ExtractDeps;
   #runResults: RunResults | undefined;
-  #stored: StoredResult = { ...NOTHING_LOADED };
+  #stored: StoredResult = { total: NOTHING_STORED, suppressedRows: 0 };
 
   constructor(deps: ExtractDeps) {
     this.#deps = deps;
@@ -147,7 +140,7 @@ export class Load {
         this.#stored.suppressedRows += receipt.suppressed;
       });
     } catch (error) {
-      if (sink.isAllOrNothing) this.#stored = { ...NOTHING_LOADED };
+      if (sink.isAllOrNothing) this.#stored = { total: NOTHING_STORED, suppressedRows: 0 };
       throw error;
     } finally {
       logRescued(this.#deps.logger, this.#stored.total.rescuedCells);

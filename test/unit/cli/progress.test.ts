@@ -6,7 +6,7 @@ import { NOTHING_STORED } from '../../../src/table/commit.ts';
 /** How far a run of 31 days is 100 s after its begin. */
 const told = (days: number, waitingUntil?: number) => {
   const total = { ...NOTHING_STORED, daysWritten: Array<string>(days).fill(''), rowsWritten: 191_666 };
-  const stored = { total, suppressedRows: 0, profileCount: undefined, cursor: undefined };
+  const stored = { total, suppressedRows: 0 };
   const service = { receivedBytes: 914_600_000, answeredExports: 20, includesToDate: true };
   const counts = { ...stored, ...service, gaps: [], openDays: [], implausibleDays: [] };
   return progressOf(counts, { plannedDays: 31, began: 0, waitingUntil }, 100_000);
