@@ -45,9 +45,8 @@ export const replaceFile = (path: string, content: FileContent): Promise<void> =
   withSyncedFile(path, content, (finishedPath) => rename(finishedPath, path));
 
 /**
- * Creates a file by a hard link, synced to disk; false if the name is taken: a finished file then stays beside it.
- * `mayRename`: without hard links it is renamed, and of two processes that look at once both succeed. Throws the
- * system's error.
+ * Creates a file by a hard link, synced to disk; false if the name is taken: a finished file then stays. `mayRename`:
+ * without hard links it is renamed, and of two processes that look at once both succeed. Throws the system's error.
  */
 export const createFile = (path: string, content: FileContent, { mayRename = false } = {}): Promise<boolean> =>
   withSyncedFile(path, content, async (finishedPath) => {

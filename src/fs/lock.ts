@@ -126,9 +126,8 @@ export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'su
 /** Takes a lock that no living owner has, and returns the token of the new owner; undefined if one lives. */
 function tryToAcquire(path: string): string | undefined {
   const token = createLockFile(path);
-  if (token !== undefined) return token;
-  if (readOwner(path)?.isDead) removeUnderSecondLock(path);
-  return createLockFile(path);
+  if (token === undefined && readOwner(path)?.isDead) removeUnderSecondLock(path);
+  return token ?? createLockFile(path);
 }
 
 /**

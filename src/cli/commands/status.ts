@@ -30,9 +30,7 @@ export async function readStatus(place: Place<StatefulTarget>, { historyDays }: 
   const { target, address, clock } = place;
   const state = await storedState(place);
   if (state === undefined)
-    throw configError(
-      `${address} holds nothing yet. Is the path right, and its disk mounted? Then load it with sync ${target.name} ${address}.`,
-    );
+    throw configError(`${address} holds nothing yet. Is its disk mounted? Then run sync ${target.name} ${address}.`);
   const { receipts, exportState, timezone } = state.events;
   const [snapshot] = state.user_profiles?.receipts.values() ?? [];
   const cursor = exportState?.from_date ?? null;

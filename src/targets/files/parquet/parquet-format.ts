@@ -4,8 +4,7 @@
 //   `commit-to-folder.ts`   replaces the files, then `_dfinery.json`
 //   `read-folder.ts`        reads both, and finds what a kill left half-way; the next commit finishes it
 //
-// Each file carries its own receipt, so no journal is needed. A journal would need all new files beside all old ones
-// before the first is replaced.
+// Each file carries its own receipt. A journal would instead need all new files beside all old ones at one time.
 
 import { configError } from '../../../base/errors.ts';
 import { removeTemporaries } from '../../../fs/atomic-file.ts';
