@@ -240,6 +240,10 @@ describe('ten days of syncs', () => {
       const failed = await on(2, rows, { ...more, on_rejected: 'fail' });
       expect(failed.errors()[0].message).toContain('rejected 1 ID (40402: 1)');
       expect(setup.server.ids()).toEqual(['a', 'a']);
+      // Beside it an ID without an answer is undecided.
+      setup.answer = (_, response) => response.destroy();
+      const open = await on(3, [...rows, record('b', { asked_at }), state(1)], more);
+      expect(open.errors()[0].message).toContain('0 of 2 IDs are deleted at the service. Undecided: 1');
     },
   );
 
@@ -253,6 +257,14 @@ describe('ten days of syncs', () => {
     const codes: (number | null)[] = [];
     for (let day = 0; day < 4; day++) codes.push((await on(day, [record('a'), state(day)])).code);
     expect([codes, setup.server.ids().length]).toEqual([[0, 1, 0, 0], 5]);
+  });
+
+  it('count an ID that was rejected before as no deletion of the limit', async () => {
+    setup.answer = knows('b');
+    for (const rows of [[record('a')], [record('a'), record('b')]]) {
+      expect((await on(0, [...rows, state(0)], { max_deletions_per_sync: 1 })).code).toBe(0);
+    }
+    expect(setup.server.ids()).toEqual(['a', 'a', 'b']);
   });
 
   it('are refused if no row is usable, with the field that is probably wrong', async () => {

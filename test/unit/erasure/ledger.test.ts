@@ -107,6 +107,14 @@ describe('a ledger', () => {
     expect((await verify(head)).problems).toEqual([expect.stringContaining('lines were cut off at the end')]);
   });
 
+  it('that an older copy has replaced under a run gets no further line', async () => {
+    const ledger = await request({ a: 'done' });
+    const older = `${lines().slice(0, 2).join('\n')}\n`;
+    writeFileSync(path(), older);
+    await expect(answer(ledger, { b: 'done' })).rejects.toThrow('lines before it are missing');
+    expect(readFileSync(path(), 'utf8')).toBe(older);
+  });
+
   it.each([40, 1])('does not count a line that a crash has cut by %i bytes: the next run removes it', async (bytes) => {
     const { head } = await request({ a: 'done' });
     truncateSync(path(), statSync(path()).size - bytes);
