@@ -42,17 +42,23 @@ describe('a connection without bytes', () => {
   });
 
   it('does not stall while bytes arrive now and then', async () => {
-    const { promise: later, resolve: go } = deferred();
+    const [later, last] = [deferred(), deferred()];
     const { clock, asking, headCame } = await stalling([
       { send: head(200, length(CSV)) },
       { send: CSV.slice(0, 900) },
-      { until: later },
-      { send: CSV.slice(900) },
+      { until: later.promise },
+      { send: CSV.slice(900, 1_000) },
+      { until: last.promise },
+      { send: CSV.slice(1_000) },
     ]);
     await headCame();
     await settle();
     clock.pass(590_000);
-    go();
+    const waits = clock.set.length;
+    later.resolve();
+    await until(() => clock.set.length > waits);
+    clock.pass(590_000);
+    last.resolve();
     expect(await asking).toEqual({ kind: 'data', text: CSV });
     clock.pass(10_000_000);
   });
