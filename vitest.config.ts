@@ -64,6 +64,7 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 600_000,
     teardownTimeout: 60_000,
+    globalSetup: 'test/support/temporary-root.ts',
     setupFiles: 'test/support/temporary-folder.ts',
     expect: { poll: { timeout: 300_000 } },
     pool: 'forks',
