@@ -121,7 +121,7 @@ function planUnderOtherFilters(freshPlan: RunPlan, name: StreamName, keepsRows: 
   const why = 'belongs to other filters or columns';
   if (!keepsRows) return fromStart(freshPlan, name, `${why} (events, properties, columns_drop, columns_hash)`);
   throw configError(
-    `${name}: the saved state ${why}, and the destination appends every record: ` +
+    `${name}: the saved state ${why}, and the destination keeps every record: ` +
       "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
   );
 }
@@ -133,7 +133,7 @@ function fromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
   return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
 }
 
-/** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
+/** A full refresh goes on where an earlier attempt of the same job stopped. Throws a UserError for another service. */
 function resumedRefreshPlan(
   name: StreamName,
   savedState: JsonObject,
@@ -143,11 +143,10 @@ function resumedRefreshPlan(
   const freshPlan = planRun({ ...input, fullRefresh: true });
   const state = parseState(savedState);
   const receipts = receiptsIn(state);
-  if (receipts.size === 0) return freshPlan;
-  const { filters, service } = freshPlan.fingerprints;
-  if (state?.filters !== filters || state.service !== service) {
-    return planUnderOtherFilters(freshPlan, name, keepsDuplicates);
-  }
+  if (state === undefined || receipts.size === 0) return freshPlan;
+  const { fingerprints } = freshPlan;
+  refuseOtherService(state, fingerprints);
+  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(freshPlan, name, keepsDuplicates);
   const days = freshPlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
   return { ...freshPlan, state, receipts, days, start: state.start_date ?? freshPlan.start };
 }

@@ -19,7 +19,7 @@ type Refusal = keyof typeof REFUSALS;
 
 export interface ListedId {
   readonly id: string;
-  /** The number of its first row: as a spreadsheet shows the file, or of the line of a platform's input. */
+  /** The number of its first row: as a spreadsheet shows the file, or among the records of a platform. */
   readonly rowNumber: number;
   /** When the deletion was asked for (ms since 1970), if the list says so; of several times the latest. */
   readonly requestedAt: number | undefined;

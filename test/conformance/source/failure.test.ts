@@ -118,10 +118,12 @@ describe('a read that fails', () => {
   it('resumes a full refresh from the oldest exportable day when the history has become shorter', async () => {
     const catalog = await start({ days: { history_days: 3 } }, REFRESH);
     const first = await fixture.read(catalog, undefined, { start_date: '2026-01-18' });
-    const state = { ...first.states('events')[0], from_date: '2026-01-15', start_date: '2026-01-15' };
+    const state = { ...first.states('events')[1], from_date: '2026-01-15', start_date: '2026-01-15' };
     const output = await fixture.read(catalog, savedStates(state, 'events'));
     expect(output.errors()).toEqual([]);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+    // A day that came before is not asked for again.
+    expect(fixture.requested()).not.toContain('2026-01-18');
   });
 
   it('names the namespace of a stream that it does not have', async () => {

@@ -163,11 +163,15 @@ describe('a saved state', () => {
     expect(doubled.asked).toEqual([]);
     expect(doubled.output.errors()[0]).toMatchObject({
       failure_type: 'config_error',
-      message: expect.stringContaining('twice'),
+      message: expect.stringContaining('the destination keeps every record'),
     });
     const merged = await refresh(41, savedStates(middle, 'events'), purchases, 'overwrite_dedup');
     expect([...merged.asked].sort()[0]).toMatch(/^2026-01-15/);
     expect(merged.output.logs('state.fresh_start')).toHaveLength(1);
+    const elsewhere = savedStates({ ...middle, service: 'a'.repeat(64) }, 'events');
+    const refused = await refresh(41, elsewhere, {}, 'overwrite_dedup');
+    expect(refused.asked).toEqual([]);
+    expect(refused.output.errors()[0].message).toContain('another service');
     const next = await refresh(42, savedStates(middle, 'events'));
     expect(next.asked).toEqual(first.asked);
     expect(next.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 42 });
