@@ -107,16 +107,17 @@ const FAILURES = {
       );
     },
   },
-  strayWal: {
-    matches: (text) => /^\w+ Error: Failure while replaying WAL file/.test(text),
-    toUserError: strayWalError,
-  },
   databaseUnreadable: {
     matches: inFileError(
       /not a valid DuckDB database file|storage version|checksum|not read enough bytes from file ".*(?<!\.csv)"/i,
     ),
     toUserError: (place) =>
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
+  },
+  strayWal: {
+    // A log of its own file that is damaged has a wrong checksum: `databaseUnreadable`.
+    matches: (text) => /^\w+ Error: Failure while replaying WAL file/.test(text),
+    toUserError: strayWalError,
   },
   fileRefused: {
     // `IO Error: Cannot open file "/lake/x.duckdb": Permission denied`, and whatever else no failure above has.

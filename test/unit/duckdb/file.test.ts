@@ -127,6 +127,20 @@ describe('a DuckDB file', () => {
     expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
+  it('is called damaged, not replaced, if its own write-ahead log is damaged', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const copyPath = join(place.dir, 'copy.duckdb');
+    copyFileSync(place.place, copyPath);
+    const copy = await (await DuckDBInstance.create(copyPath)).connect();
+    await copy.run('CREATE TABLE other (x INTEGER)');
+    const log = readFileSync(`${copyPath}.wal`);
+    copy.closeSync();
+    writeFileSync(`${place.place}.wal`, log.fill(0, log.length - 20));
+    const message = expect.stringContaining(`${place.place} is damaged`);
+    await expect(place.open()).rejects.toMatchObject({ kind: 'config', message });
+    await expect(place.verify()).rejects.toMatchObject({ kind: 'config', message });
+  });
+
   it('that cannot be written is named before anything is downloaded', async () => {
     for (const name of [join('missing', 'x.duckdb'), 'x'.repeat(256)]) {
       await expect(place.open({ address: join(place.dir, name) })).rejects.toMatchObject({ kind: 'config' });
