@@ -10,11 +10,14 @@ export function reportOf(
   mode: 'plan' | 'executed',
   elapsedMs: number,
   purgeOutcome?: PurgeOutcome,
-  { counts, stoppedBy }: RequestResult = NO_REQUESTS,
+  requestResult?: RequestResult,
 ) {
   const { options, ledger, purgePlan, idsToRequest, idsRejectedBefore } = plan;
   const { list, requestSettings } = options;
   const isPlan = mode === 'plan';
+  const { counts, stoppedBy } = requestResult ?? NO_REQUESTS;
+  // Without requests, as after a purge that failed, those rejected before are not counted as rejected.
+  const idsToDecide = requestResult === undefined ? idsToRequest : [...idsToRequest, ...idsRejectedBefore];
   return {
     v: 1,
     kind: 'deletion',
@@ -33,7 +36,7 @@ export function reportOf(
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.
-    undecided: isPlan ? 0 : idsToRequest.length + idsRejectedBefore.length - counts.done - counts.rejected,
+    undecided: isPlan ? 0 : idsToDecide.length - counts.done - counts.rejected,
     stopped_by: stoppedBy?.code ?? null,
     head: isPlan || !ledger.isKept ? null : ledger.head,
   } as const;

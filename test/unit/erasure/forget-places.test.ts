@@ -175,6 +175,24 @@ describe('an erasure', () => {
     expect(await proofOf('m1')).toEqual([3, expect.stringMatching(sentence)]);
   });
 
+  it('counts no ID as undecided that the service rejected before, also if a place is not purged', async () => {
+    await load(
+      Array.from({ length: 12 }, (_, i) => event(`m1-${i}`, 1, { member: 'm1' })),
+      DUCKDB,
+    );
+    copy('events.duckdb', 'crowd.duckdb');
+    await load(ROWS, DUCKDB);
+    let requestCount = 0;
+    // The answer to the first request is lost: it may have deleted the person.
+    erasure.answer = (_, response) => (++requestCount === 1 ? response.destroy() : code(response, '40402'));
+    const words = ['--id', 'm1', ...only(DUCKDB)];
+    expect(await erase(...words)).toMatchObject({ exit: 0, to_request: 1, rejected: 1, undecided: 0 });
+    expect(await erase(...words)).toMatchObject({ exit: 0, to_request: 0, rejected: 1, undecided: 0 });
+    const failed = await eraseAfterPlan(words, () => copy('crowd.duckdb', 'events.duckdb'));
+    expect(failed, failed.said).toMatchObject({ exit: 5, to_request: 0, undecided: 0 });
+    expect(requestedIds()).toEqual(['m1', 'm1']);
+  });
+
   it('removes nothing from a place that was purged with more people on the list after the plan', async () => {
     await load(ROWS, DUCKDB);
     copy('events.duckdb', 'loaded.duckdb');
