@@ -30,7 +30,9 @@ export async function readStatus(place: Place<StatefulTarget>, { historyDays }: 
   const { target, address, clock } = place;
   const state = await storedState(place);
   if (state === undefined)
-    throw configError(`${address} holds nothing yet. Is its disk mounted? Then run sync ${target.name} ${address}.`);
+    throw configError(
+      `${address} holds nothing yet: load it with sync ${target.name} ${address}. If it was loaded before: is the path right?`,
+    );
   const { receipts, exportState, timezone } = state.events;
   const [snapshot] = state.user_profiles?.receipts.values() ?? [];
   const cursor = exportState?.from_date ?? null;
