@@ -26,7 +26,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['EEXIST', 'something else has its name, remove that or give another'],
   ['ELOOP', 'its links lead in a circle, give another'],
   ['ENAMETOOLONG', 'its name is too long, give another'],
-  ['EXDEV', 'a folder in it is a link to another disk, move that back, or link the place as a whole'],
+  ['EXDEV', 'a folder in it lies on another disk, move that back, or link the place as a whole'],
 ]);
 
 /**

@@ -19,7 +19,7 @@ describe('an error of a disk', () => {
     [
       'EXDEV',
       'config',
-      'The ledger /l cannot be written (EXDEV): a folder in it is a link to another disk, move that back, or link the place as a whole.',
+      'The ledger /l cannot be written (EXDEV): a folder in it lies on another disk, move that back, or link the place as a whole.',
     ],
     ['EIO', 'transient', 'The ledger /l failed (EIO): try again later.'],
   ])('%s: who must act, and what is said', (code, kind, message) => {
