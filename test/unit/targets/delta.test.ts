@@ -396,8 +396,12 @@ describe('a Delta table on a disk', () => {
   it('names a checkpoint that is damaged, without which the log is whole', async () => {
     await place.load(Array.from({ length: 6 }, (_, i) => [place.of(addDays(D1, i), [{ id: `${i}` }])]));
     const checkpoint = entryPath(5).replace('.json', '.checkpoint.parquet');
-    truncateSync(checkpoint, 100);
-    await expect(place.state()).rejects.toThrow(`${checkpoint} is damaged: restore it, or move it away.`);
+    const bytes = readFileSync(checkpoint);
+    bytes[bytes.indexOf('minReaderVersion')] = 0xff;
+    for (const damaged of [bytes, bytes.subarray(0, 100)]) {
+      writeFileSync(checkpoint, damaged);
+      await expect(place.state()).rejects.toThrow(`${checkpoint} is damaged: restore it, or move it away.`);
+    }
     renameSync(checkpoint, join(place.root, 'moved'));
     expect((await place.state())?.events.receipts.size).toBe(6);
     expect((await place.verify()).differences).toEqual([]);
