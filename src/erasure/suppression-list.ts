@@ -63,7 +63,7 @@ export class SuppressionList {
   readFilter({ hashKey: secret }: Pick<SourceConfig, 'hashKey'>): Suppression & { readonly length: number } {
     const { key, hmacs, keyChecks } = this.#readForLoad();
     const hashKey = secret && new HashKey(secret);
-    if ([...keyChecks].some((check) => check !== hashKey?.keyCheck)) {
+    if ([...keyChecks].some((check) => check !== undefined && check !== hashKey?.keyCheck)) {
       throw configError(
         `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
           'Give the hash_key of that hash, or their rows would come back.',
@@ -159,7 +159,7 @@ export class SuppressionList {
     const { path } = this;
     const key = new HashKey(secret, 'dfinery-elt suppression key check v1');
     const hmacs: string[] = [];
-    const keyChecks = new Set<string>();
+    const keyChecks = new Set<string | undefined>();
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '') continue;
       const lineError = (why: string) =>
@@ -174,7 +174,7 @@ export class SuppressionList {
       if (typeof hmac !== 'string' || !looksHashed(hmac))
         throw lineError(`is not {"hmac":"<64 hex digits>"}. ${restore}`);
       hmacs.push(hmac);
-      if (typeof hash_key === 'string') keyChecks.add(hash_key);
+      keyChecks.add(typeof hash_key === 'string' ? hash_key : undefined);
     }
     return { key, hmacs, keyChecks };
   }

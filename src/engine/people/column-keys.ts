@@ -66,14 +66,10 @@ export class ColumnKeys {
     );
   }
 
-  /**
-   * Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids; `any` if they may be plain, or
-   * have the form of any rows.
-   */
-  missedRowsWarnings(idKeyChecks: ReadonlySet<KeyCheck> | 'any'): string[] {
-    const soughtKeyChecks = idKeyChecks === 'any' ? [undefined, ...this.#keyChecks] : [...idKeyChecks];
+  /** Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids, undefined for plain ones. */
+  missedRowsWarnings(idKeyChecks: ReadonlySet<KeyCheck>): string[] {
     const missedKeyChecks = this.#keyChecks.filter((rowKeyCheck) =>
-      soughtKeyChecks.some((idKeyCheck) => !this.#finds(idKeyCheck, rowKeyCheck)),
+      [...idKeyChecks].some((idKeyCheck) => !this.#finds(idKeyCheck, rowKeyCheck)),
     );
     return missedKeyChecks.map((keyCheck) => {
       const [form, remedy] = keyCheck === undefined ? MISSED_PLAIN : MISSED_HASHED;

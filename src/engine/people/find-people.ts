@@ -65,9 +65,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
   }
 
-  // 6. Warnings of rows that the look-ups missed. External ids are always plain; suppressed ones have any form.
-  const hasSuppressedAlone = idKeyChecks.size === 0 && (suppressedPeople?.hmacs.length ?? 0) > 0;
-  const unifiedKeyChecks = hasSuppressedAlone ? 'any' : idKeyChecks;
+  // 6. Warnings of rows that the look-ups missed. External ids are always plain.
+  const unifiedKeyChecks = new Set([...idKeyChecks, ...(suppressedPeople?.keyChecks ?? [])]);
   const warnings = [
     ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? []),
     ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(unifiedKeyChecks)),

@@ -69,6 +69,8 @@ export interface PeopleQuery {
 export interface SuppressedPeople {
   readonly key: HashKey;
   readonly hmacs: readonly string[];
+  /** The check values of the keys of these hashes; one of them is undefined if plain ids are on the list. */
+  readonly keyChecks: ReadonlySet<string | undefined>;
 }
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */

@@ -205,7 +205,11 @@ describe('people in a place', () => {
       ids: ['a'],
       unifiedIdsById: new Map([['a', [hashKey.hashOf('u1')]]]),
       keyCheckByUnifiedId: new Map([[hashKey.hashOf('u1'), hashKey.keyCheck]]),
-      suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
+      suppressedPeople: {
+        key: listKey,
+        hmacs: [listKey.hashOf(hashKey.hashOf('u2'))],
+        keyChecks: new Set([hashKey.keyCheck]),
+      },
       hashKey,
     };
     const found = {
@@ -274,14 +278,19 @@ describe('people in a place', () => {
 
   it('of the suppression list are warned of if a restored place has all rows hashed under another key', async () => {
     const older = new HashKey(new Secret('the older hash key of 32 characters'));
-    await loadHashed(D1, [{ id: 'e1', df_unified_id: older.hashOf('u1') }], ['df_unified_id'], older);
+    const rows = ['u1', 'u2'].map((id) => ({ id, df_unified_id: older.hashOf(id), member: id }));
+    await loadHashed(D1, rows, ['df_unified_id'], older);
     const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
     const hmacs = ['u1', hashKey.hashOf('u1')].map((id) => listKey.hashOf(id));
-    const query = { ids: [], suppressedPeople: { key: listKey, hmacs } };
+    const query = { byColumn: 'member', suppressedPeople: { key: listKey, hmacs, keyChecks: new Set([undefined]) } };
     const warnings = [expect.stringContaining('some rows have df_unified_id hashed under another key')];
-    for (const key of [hashKey, undefined])
-      expect(await look({ ...query, hashKey: key })).toMatchObject({ rowCount: 0, warnings });
-    expect((await look({ ...query, hashKey: older })).warnings).toEqual([]);
+    // Also beside an ID whose rows are found by its column.
+    for (const ids of [[], ['nobody'], ['u2']]) {
+      const rowCount = ids.includes('u2') ? 1 : 0;
+      for (const key of [hashKey, undefined])
+        expect(await look({ ...query, ids, hashKey: key })).toMatchObject({ rowCount, warnings });
+      expect((await look({ ...query, ids, hashKey: older })).warnings).toEqual([]);
+    }
   });
 
   it.each(['df_unified_id', 'member'])('are warned of if rows have %s hashed under another key', async (column) => {
@@ -296,7 +305,7 @@ describe('people in a place', () => {
     ];
     expect(await look(query)).toMatchObject({ personCount: column === 'member' ? 1 : 2, warnings });
     const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
-    const suppressedPeople = { key: listKey, hmacs: [listKey.hashOf('u9')] };
+    const suppressedPeople = { key: listKey, hmacs: [listKey.hashOf('u9')], keyChecks: new Set([undefined]) };
     const ofList = await look({ ids: [], suppressedPeople, hashKey: keys[1] });
     expect(ofList.warnings).toEqual(column === 'member' ? [] : warnings);
     // Without a unified id nobody is looked for in that column.
