@@ -36,7 +36,7 @@ const newCounts = () => ({
 /** How an erasure asks the service. */
 export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'> {
   readonly deleter: Pick<DeletionClient, 'deleteProfile'>;
-  /** True to request also those whom the ledger knows as deleted. */
+  /** True to request also those whom the ledger knows as deleted, or perhaps deleted. */
   readonly again: boolean;
 }
 
@@ -47,9 +47,9 @@ export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMin
 export const isToRequest = ({ id, requestedAt }: ListedId, { history }: Ledger, settings?: RequestSettings): boolean =>
   settings !== undefined && (settings.again || history.of(id).answerTo(requestedAt) === undefined);
 
-/** True for an id that was deleted before, and is requested once more: the person may have come back. */
+/** True for an id that was deleted before, or perhaps, and is requested once more: the person may have come back. */
 export const isToRequestAgain = (listedId: ListedId, ledger: Ledger, settings?: RequestSettings): boolean =>
-  ledger.history.of(listedId.id).decision === 'done' && isToRequest(listedId, ledger, settings);
+  ledger.history.of(listedId.id).answerTo(undefined) !== undefined && isToRequest(listedId, ledger, settings);
 
 /** The ledger has every answer by then. `hasConfirmed`: the service has confirmed a deletion, of whichever id. */
 export type OnDecided = (id: string, decision: Decision, hasConfirmed: boolean) => void;

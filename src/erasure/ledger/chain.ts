@@ -48,9 +48,9 @@ function verifiedLine(bytes: Buffer, key: HashKey): SignedLine | string {
 type OnLine = (line: SignedLine, lineNumber: number) => void;
 
 /**
- * Reads on behind `previousEnd`, and gives each line to `onLine` that is whole and follows the line before it. Ends at the first
- * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
- * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
+ * Reads on behind `previousEnd`, and gives each line to `onLine` that is whole and follows the line before it. Ends at
+ * the first problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them.
+ * They are no line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
 export async function readChain(path: string, key: HashKey, previousEnd: ChainEnd, onLine: OnLine) {
   let end = previousEnd;
@@ -77,8 +77,9 @@ export async function readChain(path: string, key: HashKey, previousEnd: ChainEn
 }
 
 /**
- * Checks a whole ledger, and gives each good line to `onLine`. `expectedHead`: the code of a line that must be there, as a
- * run printed it. So a tail that was cut off is found, too. Every ledger begins with the head of an empty chain. The result is schemas/ledger-verdict.json.
+ * Checks a whole ledger, and gives each good line to `onLine`. `expectedHead`: the code of a line that must be there,
+ * as a run printed it. So a tail that was cut off is found, too. Every ledger begins with the head of an empty chain.
+ * The result is schemas/ledger-verdict.json.
  */
 export async function verifyLedger(
   { path, keys }: { readonly path: string; readonly keys: LedgerKeys },
