@@ -38,13 +38,13 @@ export interface Configuration {
   readonly on_gap?: 'fail' | 'warn';
   readonly max_concurrent_exports?: number;
   readonly column_types?: Readonly<Record<string, string>>;
-  readonly schema_mode?: 'evolve' | 'freeze';
   readonly suppression_file?: string;
   readonly suppression_key?: string;
   readonly columns_drop?: readonly string[];
   readonly columns_hash?: readonly string[];
   readonly hash_key?: string;
   readonly user_profiles?: boolean;
+  readonly schema_mode?: 'evolve' | 'freeze';
   readonly memory_limit?: string;
   readonly lock_wait?: string;
   readonly retention?: string;

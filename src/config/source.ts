@@ -21,7 +21,6 @@ export const parseSourceConfig = (rawConfig: unknown, env: Env) => parseForConne
 /** The source's configuration: frozen, with every default filled in. */
 export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
 export type NameCondition = SourceConfig['eventsCondition'];
-export type SchemaMode = SourceConfig['schemaMode'];
 
 function configOf({ eventsConditionType, propertiesConditionType, ...fields }: FieldsOf<typeof schema>) {
   return {

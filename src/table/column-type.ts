@@ -5,7 +5,6 @@ import { settingOf } from '../cells/header.ts';
 import { type ColumnType, canWiden, narrowestType, widenedType } from '../cells/types/column-types.ts';
 import { NULL_TEXT } from '../cells/types/forms.ts';
 import { zoneOf } from '../cells/types/zone.ts';
-import type { SchemaMode } from '../config/source.ts';
 import { type StoredColumn, type Table, typedColumns } from './tables.ts';
 
 /** The settings that decide, beside the data, the columns of a table. */
@@ -14,7 +13,7 @@ export interface ColumnSettings {
   readonly timezone: string | null;
   /** Types by source name, which take precedence over everything else. */
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  readonly schemaMode: SchemaMode;
+  readonly schemaMode: 'evolve' | 'freeze';
   /** Types of a pinned schema, by source name. */
   readonly pinnedTypes?: ReadonlyMap<string, ColumnType> | undefined;
   /** Derives the name of a column from that in the export, before equal names are numbered; absent: the same. */

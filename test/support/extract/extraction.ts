@@ -122,7 +122,6 @@ export const SETTINGS: ExportSettings = {
   userProfiles: false,
   maxConcurrentExports: MOST_AT_ONCE,
   columnTypes: new Map(),
-  schemaMode: 'evolve',
   suppressionFile: undefined,
   suppressionKey: undefined,
 };

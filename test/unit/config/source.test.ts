@@ -21,7 +21,6 @@ describe('the source configuration', () => {
       historyDays: 30,
       onGap: 'fail',
       maxConcurrentExports: 5,
-      schemaMode: 'evolve',
       eventsCondition: 'all',
       propertiesCondition: 'all',
     });
