@@ -111,7 +111,7 @@ async function copyToSpool(
   return checkedFileOf(body);
 }
 
-/** Throws unless the last row has its end, each row has a value, and the rows are of the day. */
+/** Throws unless the last row has its end, each row has a value, and the rows that stay are of the day. */
 function checkContent(copy: CheckedFile, { file, day, state }: FileToLoad): void {
   const { hasFinalNewline, columns, rows, keptRows } = copy;
   if (!hasFinalNewline && state?.final_newline !== false)
@@ -124,7 +124,8 @@ function checkContent(copy: CheckedFile, { file, day, state }: FileToLoad): void
     const blanks = `${plainCount(blankRows, 'row')} without any value, as a spreadsheet leaves them at its end`;
     throw fileError(day, `${file} has ${blanks}: remove them.`);
   }
-  if (columns.some((column) => hasTimesOf(day, column))) return;
+  // Rows of suppressed people are not scanned: a file of these alone shows no times.
+  if (keptRows === 0 || columns.some((column) => hasTimesOf(day, column))) return;
   const question = 'is it of another day, or did a spreadsheet change its times?';
   throw fileError(day, `${file} has no system column whose first and last time are of ${day}: ${question}`);
 }
