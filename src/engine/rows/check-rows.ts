@@ -1,5 +1,6 @@
 import { plainCount } from '../../base/quantities.ts';
 import type { TableState } from '../../table/place-state.ts';
+import { missingDaysMessage } from '../../table/place-warnings.ts';
 import type { Table } from '../../table/tables.ts';
 import { dayOfRowSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
@@ -28,9 +29,12 @@ export async function checkRows(
   engine: Engine,
   table: Table,
   relation: string,
-  { receipts }: TableState,
+  state: TableState,
 ): Promise<VerifyResult> {
+  const { receipts } = state;
   const differences: Difference[] = [];
+  const missingDays = table.isSnapshot ? undefined : missingDaysMessage(state);
+  if (missingDays !== undefined) differences.push({ check: 'rows', message: missingDays });
   const daySql = dayOfRowSql(table, receipts.keys());
   const rowsByDay = await countRowsByDay(engine, relation, daySql);
   for (const day of new Set([...receipts.keys(), ...rowsByDay.keys()])) {

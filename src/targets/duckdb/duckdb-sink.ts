@@ -20,7 +20,7 @@ import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, commitResultOf, NOTHING_STORED, tableAfterBatch } from '../../table/commit.ts';
 import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
-import { warnOfRemovedDays } from '../../table/place-warnings.ts';
+import { warnOfAbsentDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
@@ -38,7 +38,7 @@ export async function openDuckDbSink(options: LoadOptions): Promise<Sink> {
     ? await withEngine(file, 'read', options, (engine) => readStateForLoad(engine, options))
     : { state: undefined, removedDays: [] };
   checkColumnTypes(state, options);
-  warnOfRemovedDays(options.logger, removedDays);
+  warnOfAbsentDays(options.logger, removedDays, state?.events);
   return new DuckDbSink(state, options);
 }
 

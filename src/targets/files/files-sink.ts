@@ -4,7 +4,7 @@ import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, NOTHING_STORED } from '../../table/commit.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
-import { warnOfRemovedDays } from '../../table/place-warnings.ts';
+import { warnOfAbsentDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
 import { checkNotPurged } from '../refusals.ts';
@@ -17,7 +17,7 @@ import { writeBatch } from './write-batch.ts';
 /** Opens a place for loading. Throws as `openPlace`. */
 export async function openFilesSink(format: FilesFormat, options: LoadOptions): Promise<Sink> {
   const { place, version } = await openPlace(format, { purpose: 'load', options });
-  warnOfRemovedDays(options.logger, version.removedDays);
+  warnOfAbsentDays(options.logger, version.removedDays, version.state.events);
   return new FilesSink(place, version, options);
 }
 

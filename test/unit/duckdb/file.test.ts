@@ -141,6 +141,24 @@ describe('a DuckDB file', () => {
     await expect(place.verify()).rejects.toMatchObject({ kind: 'config', message });
   });
 
+  it('names the days that it lacks, if it is older than the write-ahead log beside it', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const backupPath = join(place.dir, 'backup');
+    copyFileSync(place.place, backupPath);
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    const newer = await (await DuckDBInstance.create(place.place)).connect();
+    await newer.run("UPDATE _dfinery_state SET state = state || ' '");
+    const log = readFileSync(`${place.place}.wal`);
+    newer.closeSync();
+    copyFileSync(backupPath, place.place);
+    writeFileSync(`${place.place}.wal`, log);
+    const message = expect.stringMatching(`after ${D2}, which .*--from ${D2} --to ${D2}`);
+    expect((await place.verify()).differences).toEqual([{ check: 'rows', message }]);
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    expect(place.log).toContainEqual(expect.objectContaining({ level: 'warn', event: 'days.missing', message }));
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
   it('that cannot be written is named before anything is downloaded', async () => {
     for (const name of [join('missing', 'x.duckdb'), 'x'.repeat(256)]) {
       await expect(place.open({ address: join(place.dir, name) })).rejects.toMatchObject({ kind: 'config' });
