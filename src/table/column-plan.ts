@@ -11,9 +11,8 @@ import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import type { ColumnScan } from '../cells/columns/column-scanner.ts';
 import { columnKey, type HeaderColumn } from '../cells/header.ts';
-import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
+import type { ColumnType } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
-import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { columnsToAdd } from './column-names.ts';
 import { type ColumnSettings, configuredTypeOf, type TypeAfterDay, typeAfterDay } from './column-type.ts';
@@ -82,18 +81,17 @@ export function columnsOfNewTable(settings: ColumnSettings): StoredColumn[] {
 }
 
 /** What is known of a column of a day from the scans of its files. */
-type DayColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
+type DayColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms'>;
 
 /** The cells of a column that a day lacks. A column of the service keeps its stored type on such a day. */
-const NO_CELLS = { declaredType: undefined, forms: 0, firstCells: [] } as const;
+const NO_CELLS = { declaredType: undefined, forms: 0 } as const;
 
 /** The columns of a day by key, in the order of first occurrence; none for an answer without a header. */
 function dayColumnsOf({ files }: CheckedDay): ReadonlyMap<string, DayColumn> {
   const dayColumns = new Map<string, DayColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
-    const { forms, firstCells } = dayColumns.get(column.key) ?? NO_CELLS;
-    const union = { forms: forms | column.forms, firstCells: [...firstCells, ...column.firstCells] };
-    dayColumns.set(column.key, { ...column, ...union });
+    const { forms } = dayColumns.get(column.key) ?? NO_CELLS;
+    dayColumns.set(column.key, { ...column, forms: forms | column.forms });
   }
   return dayColumns;
 }
@@ -120,8 +118,7 @@ function planDay(
     const toType = typeAfter.type;
     if (toType !== null && toType !== fromType) {
       const change = fromType === null ? 'added' : 'widened';
-      const shape = shapeOfMisfit(dayColumn, fromType, settings);
-      changes.push({ sourceName: column.source, change, fromType, toType, day, shape });
+      changes.push({ sourceName: column.source, change, fromType, toType, day });
     }
     const cellsByDay = new Map(column.cellsByDay);
     if (forms !== 0) cellsByDay.set(day, dayCellsOf(forms, typeAfter));
@@ -146,21 +143,10 @@ function dayCellsOf(forms: CellForms, { type, isInferred }: TypeAfterDay): DayCe
   return { forms, hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0 };
 }
 
-/** The shape of the first cell that does not fit a type; of a column without one, that of the first cell. */
-function shapeOfMisfit(
-  { firstCells }: Pick<DayColumn, 'firstCells'>,
-  type: ColumnType | null,
-  { timezone }: ColumnSettings,
-): string | null {
-  const codec = type && codecOf(type, zoneOf(timezone));
-  return firstCells.find(({ forms }) => codec === null || !fits(codec, forms))?.shape ?? null;
-}
-
 export function logWidened(logger: Logger, changes: ColumnPlan['changes']): void {
-  for (const { sourceName: column, change, fromType: from, toType: to, shape } of changes) {
+  for (const { sourceName: column, change, fromType: from, toType: to, day } of changes) {
     if (change !== 'widened') continue;
-    const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
-    const message = `column ${column} changes from ${from} to ${to}${because}`;
-    logger.info('schema.changed', message, { column, from, to, shape });
+    const message = `column ${column} changes from ${from} to ${to} with the rows of ${day}`;
+    logger.info('schema.changed', message, { column, from, to, day });
   }
 }

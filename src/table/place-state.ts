@@ -68,8 +68,6 @@ export interface ColumnChange {
   readonly toType: ColumnType;
   /** The day whose export made the change. */
   readonly day: Day;
-  /** Shape of the first cell that caused the change: digits as 9, letters as a. */
-  readonly shape: string | null;
 }
 
 export const newTableState = ({ initialColumns }: Table, timezone: string | null): TableState => ({

@@ -9,14 +9,6 @@ import type { Zone } from '../types/zone.ts';
 import type { EditedColumns, KeptColumn } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
 
-/** The first cell of a column that had a new form. */
-interface FirstCell {
-  /** The forms that it added. */
-  readonly forms: CellForms;
-  /** Its shape: digits as 9, letters as a, at most 32 characters. Nothing else of a cell may be logged. */
-  readonly shape: string;
-}
-
 /** The result of a scan for one column, from all of its cells. */
 export interface ColumnScan extends KeptColumn {
   /** With STRING others may be missing: then nothing depends on them. A declared string column has STRING alone. */
@@ -31,8 +23,6 @@ export interface ColumnScan extends KeptColumn {
    */
   readonly earliestTime: number;
   readonly latestTime: number;
-  /** The first cell of each new form, in the order of rows; for the log line that says what widened a column. */
-  readonly firstCells: readonly FirstCell[];
 }
 
 /**
@@ -65,7 +55,6 @@ interface Tally {
   forms: CellForms;
   earliestTime: number;
   latestTime: number;
-  readonly firstCells: FirstCell[];
 }
 
 const TIME_FORMS = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
@@ -90,8 +79,7 @@ export class ColumnScanner {
     this.#tallies = columns.map((column, i): Tally => {
       const mayRepeatHeader = HEADER_NAMES.has(header[i].toLowerCase());
       const use = useOf(column, idColumn);
-      const times = { earliestTime: Infinity, latestTime: -Infinity };
-      return { column, mayRepeatHeader, use, filledCount: 0, forms: 0, ...times, firstCells: [] };
+      return { column, mayRepeatHeader, use, filledCount: 0, forms: 0, earliestTime: Infinity, latestTime: -Infinity };
     });
     this.#zone = zone;
   }
@@ -123,12 +111,12 @@ export class ColumnScanner {
 
   columnScans(): ColumnScan[] {
     return this.#tallies.flatMap((tally): ColumnScan[] => {
-      const { column, filledCount, earliestTime, latestTime, firstCells } = tally;
+      const { column, filledCount, earliestTime, latestTime } = tally;
       if (column === undefined) return [];
       const forms = column.declaredType === 'string' && filledCount > 0 ? STRING : tally.forms;
       const typeOfCells = narrowestType(forms, this.#zone);
       const type = typeOfCells === undefined ? undefined : (column.declaredType ?? typeOfCells);
-      return [{ ...column, forms, type, filledCount, earliestTime, latestTime, firstCells }];
+      return [{ ...column, forms, type, filledCount, earliestTime, latestTime }];
     });
   }
 
@@ -142,12 +130,8 @@ export class ColumnScanner {
 
   #examine({ bytes, start, end }: CellText, tally: Tally): void {
     const forms = formsOf(bytes, start, end, this.#zone, this.#time);
-    const newForms = forms & ~tally.forms;
-    if (newForms !== 0) {
-      tally.forms |= newForms;
-      tally.firstCells.push({ forms: newForms, shape: shapeOf(bytes, start, end) });
-      if ((newForms & STRING) !== 0 && tally.column?.declaredType === undefined) tally.use = 'unread';
-    }
+    tally.forms |= forms;
+    if ((forms & STRING) !== 0 && tally.column?.declaredType === undefined) tally.use = 'unread';
     if ((forms & TIME_FORMS) === 0) return;
     const seconds = this.#wallClock(forms);
     if (seconds < tally.earliestTime) tally.earliestTime = seconds;
@@ -171,19 +155,4 @@ function holdsHeaderName({ bytes, starts, ends }: CsvRow, k: number): boolean {
   // All these names begin with `d`: few cells need a string.
   if ((bytes[starts[k]] | LOWER_BIT) !== LOWER_D) return false;
   return HEADER_NAMES.has(bytes.toString('latin1', starts[k], ends[k]).toLowerCase());
-}
-
-/** Maximum length of a shape (characters). */
-const MAX_SHAPE_LENGTH = 32;
-const decoder = new TextDecoder();
-
-/** The shape of a cell, for logs: digits as 9, letters as a, characters without a glyph as `·`, others as they are. */
-function shapeOf(bytes: Uint8Array, start: number, end: number): string {
-  // A character takes four bytes at most.
-  const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_SHAPE_LENGTH * 4)));
-  const beginning = [...text].slice(0, MAX_SHAPE_LENGTH).join('');
-  return beginning
-    .replace(/\p{N}/gu, '9')
-    .replace(/[\p{L}\p{M}]/gu, 'a')
-    .replace(/\p{C}/gu, '·');
 }

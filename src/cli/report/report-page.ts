@@ -1,6 +1,6 @@
 // This folder: the pages that `report` and `forget --proof` write. Each is a file of HTML without script or request.
-// This page shows names of events and columns, counts and dates. It says why runs failed, and shows the shape of the
-// first cell of a new column. It shows no value of a person.
+// This page shows names of events and columns, counts and dates. It says why runs failed, and shows
+// no value of a person.
 
 import { formatBytes, formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
@@ -108,7 +108,7 @@ function changeSection({ state }: PlaceReport): Html {
       'when (UTC)': ({ changedAt }) => formatTime(changedAt),
       column: ({ sourceName }) => sourceName,
       change: ({ change, fromType, toType }) => `${change} ${fromType === null ? 'as' : `${fromType} →`} ${toType}`,
-      'shape of the first cell': ({ shape }) => shape ?? '',
+      day: ({ day }) => day,
     },
     changes.slice(-MAX_RECORDS).reverse(),
   );

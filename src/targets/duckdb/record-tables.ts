@@ -67,7 +67,6 @@ export const CHANGES_TABLE: RecordTable<ColumnChange> = {
     from_type: ['fromType', 'VARCHAR'],
     to_type: ['toType', 'VARCHAR'],
     event_date: ['day', 'DATE'],
-    shape: ['shape', 'VARCHAR'],
   },
 };
 

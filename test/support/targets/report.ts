@@ -73,13 +73,13 @@ type Change = TableState['changes'][number];
 /** A change of the column `level` in the rows of a day, which were loaded a day later. */
 const change = (day: Day, more: Pick<Change, 'change'> & Partial<Change>): Change => ({
   ...{ changedAt: `${addDays(day, 1)}T03:00:00.000Z`, day, sourceName: 'level' },
-  ...{ fromType: null, toType: 'long', shape: null },
+  ...{ fromType: null, toType: 'long' },
   ...more,
 });
 
 const CHANGES: readonly Change[] = [
-  change('2026-01-31', { change: 'added', toType: 'long', shape: '9' }),
-  change('2026-02-02', { change: 'widened', fromType: 'long', toType: 'string', shape: 'aaaa' }),
+  change('2026-01-31', { change: 'added', toType: 'long' }),
+  change('2026-02-02', { change: 'widened', fromType: 'long', toType: 'string' }),
   change('2026-02-03', { change: 'widened', fromType: 'long', toType: 'string', sourceName: HOSTILE }),
 ];
 

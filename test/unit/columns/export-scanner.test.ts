@@ -13,7 +13,7 @@ const columnOf = (result: ScanResult, name: string) => result.columns.find((colu
 const secondOf = (time: string) => Date.parse(`${time}Z`) / 1000;
 
 describe('a scan', () => {
-  it('classifies every cell, and shows the first cell of each kind by its shape alone', () => {
+  it('classifies every cell', () => {
     const { result } = scan(
       'n,s,t,e\n1,a1-한,2026.1.2 3:04,\nnull,"x ""1"" y",2026-01-02 03:04:05.678,null\n9007199254740993,,2026-01-01 00:00:00,\n',
     );
@@ -23,14 +23,8 @@ describe('a scan', () => {
       forms: LONG | NULL_TEXT | LONG_WIDE,
       type: 'long',
       filledCount: 3,
-      firstCells: [
-        { forms: LONG, shape: '9' },
-        { forms: NULL_TEXT, shape: 'aaaa' },
-        { forms: LONG_WIDE, shape: '9999999999999999' },
-      ],
     });
     expect(columnOf(result, 's')).toMatchObject({ forms: STRING, type: 'string', filledCount: 2 });
-    expect(columnOf(result, 's')?.firstCells).toEqual([{ forms: STRING, shape: 'a9-a' }]);
     expect(columnOf(result, 't')).toMatchObject({
       forms: DATETIME_DOT | DATETIME_DASH,
       type: 'datetime',
@@ -38,16 +32,6 @@ describe('a scan', () => {
       latestTime: secondOf('2026-01-02T03:04:05'),
     });
     expect(columnOf(result, 'e')).toMatchObject({ forms: NULL_TEXT, type: undefined, filledCount: 1 });
-  });
-
-  it('shows of a cell its form, and no content', () => {
-    const shapeOf = (cell: string) => scan(`a\n"${cell}"\n`).result.columns[0].firstCells?.[0].shape;
-    expect(shapeOf('x2026-aB')).toBe('a9999-aa');
-    expect(shapeOf('홍길동 010-1234')).toBe('aaa 999-9999');
-    expect(shapeOf('e\u0301٣Ⅷ')).toBe('aa99');
-    expect(shapeOf('a\n\u0000b')).toBe('a··a');
-    expect(shapeOf('x'.repeat(100))).toBe('a'.repeat(32));
-    expect(shapeOf('😀'.repeat(40))).toBe('😀'.repeat(32));
   });
 
   it('keeps declared types, whatever the cells are', () => {
