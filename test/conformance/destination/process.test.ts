@@ -1,9 +1,5 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { systemEnv } from '../../../src/base/env.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { locateLedger } from '../../../src/erasure/ledger/ledger-file.ts';
 import {
@@ -103,26 +99,6 @@ describe('write, in a process of its own', () => {
     expect(output.code).toBe(0);
     expect(readdirSync(setup.folders.root)).toEqual(['ledger']);
     expect(output.text + JSON.stringify(setup.folders.ledgerLines())).not.toContain('person-88');
-  });
-
-  it.runIf(process.platform === 'linux')('stops deleting soon after the reader of stdout is gone', async () => {
-    setup.answer = ({ id }, response) => {
-      if (id === 'a') json(response, SUCCESS);
-      else writeFileSync(join(setup.folders.root, 'go'), '');
-    };
-    // A named pipe, as the platform makes it. Its reader goes away once the second request is under way.
-    const reader = '{ for i in $(seq 3000); do [ -e go ] && break; sleep 0.1; done; } < pipe';
-    const shell = `mkfifo pipe && { ${reader} & "$@" > pipe; echo $? > exit; }`;
-    const child = spawn('sh', ['-c', shell, 'sh', process.execPath, file, ...wordsOfWrite()], {
-      cwd: setup.folders.root,
-      env: { PATH: systemEnv.PATH, TMPDIR: setup.folders.root },
-    });
-    child.stdin.end(`${[record('a'), record('b'), state(1)].join('\n')}\n`);
-    await once(child, 'close');
-    expect(readFileSync(join(setup.folders.root, 'exit'), 'utf8')).toBe('1\n');
-    expect(setup.server.ids()).toEqual(['a', 'b']);
-    // The run cut the request. Its own time limit would have ended it much later.
-    expect(setup.folders.ledgerLines().at(-1)).toMatchObject({ kind: 'after', outcome: 'undecided', code: 'stopped' });
   });
 
   it('stops within five seconds of SIGTERM, and the next run goes on', async () => {
