@@ -2,12 +2,12 @@ import { configError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import type { StreamDescriptor } from './messages.ts';
 
-/** One stream as the user configured it. A mode that nobody knows must be named, not lost. */
+/** One stream as the user configured it. */
 export interface ConfiguredStream {
   readonly descriptor: StreamDescriptor;
   /** The JSON schemas of its properties, by name. */
   readonly properties: ReadonlyMap<string, unknown>;
-  readonly syncMode: string;
+  readonly syncMode: 'full_refresh' | 'incremental';
   readonly destinationSyncMode: string;
   /** Properties that are its key; empty if no key is configured. A field inside a property is none. */
   readonly primaryKey: readonly string[];
@@ -21,14 +21,7 @@ export interface ConfiguredStream {
 /** Parses a configured catalog: explicit nulls count as absent, unknown keys are ignored. */
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   if (!isObject(value) || !Array.isArray(value.streams)) throw catalogError('it has no list "streams"');
-  const streams = value.streams.map((stream: unknown, i) => parseStream(stream, i));
-  const streamKeys = new Set<string>();
-  for (const stream of streams) {
-    const key = streamKey(stream.descriptor);
-    if (streamKeys.has(key)) throw catalogError(`the stream ${JSON.stringify(stream.descriptor.name)} occurs twice`);
-    streamKeys.add(key);
-  }
-  return streams;
+  return value.streams.map(parseStream);
 }
 
 /** A stream as a message names it; undefined without a name. Null, absent and empty namespaces are equal. */
@@ -48,8 +41,8 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
   return {
     descriptor,
     properties: new Map(isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : []),
-    syncMode: stringOrUndefined(value.sync_mode) ?? 'full_refresh',
-    destinationSyncMode: stringOrUndefined(value.destination_sync_mode) ?? 'append',
+    syncMode: value.sync_mode === 'incremental' ? 'incremental' : 'full_refresh',
+    destinationSyncMode: typeof value.destination_sync_mode === 'string' ? value.destination_sync_mode : 'append',
     primaryKey: Array.isArray(value.primary_key) ? value.primary_key.flatMap(keyProperty) : [],
     generationId: numberOrUndefined(value.generation_id),
     minimumGenerationId: numberOrUndefined(value.minimum_generation_id),
@@ -62,8 +55,6 @@ function keyProperty(path: unknown): string[] {
   const names: readonly unknown[] = Array.isArray(path) ? path : [path];
   return names.length === 1 && typeof names[0] === 'string' ? [names[0]] : [];
 }
-
-const stringOrUndefined = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 const numberOrUndefined = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 

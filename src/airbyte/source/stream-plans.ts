@@ -1,8 +1,6 @@
-import { daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { lastDayOver } from '../../extract/calendar.ts';
 import { hasOtherFilters, type ReceiptsByDay } from '../../extract/checked-day.ts';
 import { fingerprintsOf } from '../../extract/export-settings.ts';
 import { type ExportState, hasFutureCursor, parseState, refuseOtherService } from '../../extract/export-state.ts';
@@ -36,19 +34,12 @@ export function planStream(
   return { ...plan, name, keepsDuplicates };
 }
 
-function requireEventStream({ descriptor, syncMode }: ConfiguredStream): StreamName {
-  const { namespace } = descriptor;
-  const name = EVENT_STREAMS.find((stream) => stream === descriptor.name);
-  if (name === undefined || namespace !== undefined) {
-    const location = namespace === undefined ? 'here' : `in the namespace ${JSON.stringify(namespace)}`;
-    throw configError(
-      `The configured stream ${JSON.stringify(descriptor.name)} does not exist ${location}; ` +
-        `there are ${EVENT_STREAMS.join(', ')}: refresh the source's schema.`,
-    );
-  }
-  if (syncMode === 'full_refresh' || syncMode === 'incremental') return name;
+function requireEventStream({ descriptor }: ConfiguredStream): StreamName {
+  const name = EVENT_STREAMS.find((stream) => stream === descriptor.name && descriptor.namespace === undefined);
+  if (name !== undefined) return name;
   throw configError(
-    `The stream ${name} is configured with the sync mode ${JSON.stringify(syncMode)}; wanted full_refresh or incremental.`,
+    `The configured stream ${JSON.stringify(descriptor)} does not exist; ` +
+      `there are ${EVENT_STREAMS.join(', ')}, without a namespace: refresh the source's schema.`,
   );
 }
 
@@ -93,10 +84,10 @@ function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, i
     return planUnderOtherFilters(planRun(input), name, input.appends === true);
   }
   if (hasFutureCursor(state, input.now)) return planWithoutDays(name, state, input);
-  const plan = planRun({ ...input, state, receipts: receiptsIn(state) });
-  // What a refresh sent may be gone unless it was finished. A destination that appends keeps it all the same.
-  const maySkipDays = refreshSyncId !== undefined && !plan.appends && isUnfinished(plan);
-  return maySkipDays ? fromStart(planRun(input), name, 'is of a full refresh that was not finished') : plan;
+  // What a refresh sent is gone if it was not finished. A destination that appends keeps it all the same.
+  if (refreshSyncId !== undefined && input.appends !== true)
+    return fromStart(planRun(input), name, 'is of a full refresh');
+  return planRun({ ...input, state, receipts: receiptsIn(state) });
 }
 
 /** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
@@ -104,16 +95,6 @@ function planWithoutDays(name: StreamName, state: ExportState | undefined, input
   const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
   const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
   return { ...plan, state, days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
-}
-
-/** True if the state lacks a day that was wanted, and over at its last request. */
-function isUnfinished({ state, settings: { endDate } }: RunPlan): boolean {
-  const readDays = state?.days ?? {};
-  const lastReceipt = Object.values(readDays).at(-1);
-  if (state === undefined || lastReceipt === undefined) return false;
-  const lastOver = lastDayOver(Date.parse(lastReceipt.requested_at));
-  const lastWanted = earlierOf(endDate ?? lastOver, lastOver);
-  return daysOf(state.from_date, lastWanted).some((day) => readDays[day] === undefined);
 }
 
 /** Starts again. Throws a UserError if the destination keeps the rows that it has: all would come twice. */

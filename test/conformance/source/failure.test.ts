@@ -131,7 +131,7 @@ describe('a read that fails', () => {
     const [{ stream }] = streams;
     const output = await fixture.read({ streams: [{ ...streams[0], stream: { ...stream, namespace: 'shop' } }] });
     expect(output.errors()[0].message).toContain(
-      'The configured stream "events" does not exist in the namespace "shop"; there',
+      'The configured stream {"name":"events","namespace":"shop"} does not exist',
     );
   });
 

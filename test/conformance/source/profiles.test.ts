@@ -128,8 +128,8 @@ describe('the stream user_profiles', () => {
   it('is counted and named beside the streams of events that failed, too', async () => {
     const config = await start(REFUSED);
     const { streams } = (await run('discover', config)).catalog();
-    const catalog = configured(streams, { sync_mode: 'unknown' }, ['events', 'user_profiles']);
-    const output = await run('read', config, catalog);
+    const moved = streams.map((stream) => ({ ...stream, ...(stream.name === 'events' && { namespace: 'shop' }) }));
+    const output = await run('read', config, configured(moved, {}, ['events', 'user_profiles']));
     expect(output.errors().at(-1)?.message).toMatch(
       /^2 of 2 streams could not be read to the end \(events, user_profiles\)/,
     );

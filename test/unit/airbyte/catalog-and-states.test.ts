@@ -66,9 +66,4 @@ describe('a configured catalog', () => {
       expect(() => parseConfiguredCatalog(value)).toThrow(/^The configured catalog is not usable: /);
     },
   );
-
-  it('names a duplicate stream', () => {
-    const one = { stream: { name: 'a' } };
-    expect(() => parseConfiguredCatalog({ streams: [one, one] })).toThrow(/"a" occurs twice/);
-  });
 });
