@@ -21,7 +21,7 @@
 
 import { OPEN_BRACE } from '../../base/ascii.ts';
 import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
-import { MalformedCsv, type MalformedReason, otherEncodingError, type UnusableCsv } from './malformed.ts';
+import { MalformedCsv, otherEncodingError, type UnusableCsv } from './malformed.ts';
 import { CsvRow, MAX_COLUMNS, NO_ROW, type RowFailure } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
@@ -32,9 +32,9 @@ const MAX_ROW_BYTES = 64 * 1024 * 1024;
 
 /** What a row needs where it stops being CSV, and what stands there. */
 const EXPECTED_AND_FOUND: Readonly<Record<RowFailure['reason'], readonly [string, string]>> = {
-  quote_in_cell: ['a comma or a line end before any quote', 'a quote'],
-  after_quote: ['a comma or a line end after the closing quote', 'text'],
-  too_many_columns: [`at most ${MAX_COLUMNS} columns`, 'more'],
+  quote_in_cell: ['a comma or a line end', 'a quote in a cell that does not begin with one'],
+  after_quote: ['a comma or a line end', 'text behind a closing quote'],
+  too_many_columns: [`at most ${MAX_COLUMNS} columns`, 'more columns'],
 };
 
 /**
@@ -108,7 +108,7 @@ export class RowReader {
   }
 
   /** An error in the current row. */
-  rowError(reason: MalformedReason, expected: string, found: string): MalformedCsv {
+  rowError(reason: string, expected: string, found: string): MalformedCsv {
     return new MalformedCsv(reason, this.rowNumber, this.#buffer.offsetOf(this.row.start), expected, found);
   }
 
@@ -123,7 +123,8 @@ export class RowReader {
     const { start, end, isLineEndAdded } = this.#buffer;
     const bodyEnd = isLineEndAdded ? end - 1 : end;
     // Each row has a line end now, so that one which does not end goes on within quotes.
-    if (start < end) throw this.#nextRowError('cut_in_quote', bodyEnd, 'a closing quote', 'the end of the body');
+    if (start < end)
+      throw this.#nextRowError('cut_in_quote', bodyEnd, 'a closing quote', 'the end of the body inside quotes');
     if (this.rowNumber === 0) throw this.#nextRowError('empty_body', start, 'a header line', 'nothing');
   }
 
@@ -174,11 +175,11 @@ export class RowReader {
 
   #checkLength(from: number, to: number): void {
     if (to - from <= MAX_ROW_BYTES) return;
-    throw this.#nextRowError('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
+    throw this.#nextRowError('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} bytes or more`);
   }
 
   /** An error at `index` in the row behind the current one. If that begins with a brace, it is a message of the service. */
-  #nextRowError(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+  #nextRowError(reason: string, index: number, expected: string, found: string): MalformedCsv {
     const { bytes, start } = this.row;
     const rowNumber = this.rowNumber + 1;
     const buffer = this.#buffer;

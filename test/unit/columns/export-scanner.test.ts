@@ -101,7 +101,7 @@ describe('a scan', () => {
 
   it('with a suppression list refuses a header without the column of people', () => {
     const error = malformedOf(() => scan('a,b\n1,2\n', { suppression: { has: () => true } }));
-    expect(error.message).toContain('expected df_unified_id');
+    expect(error.message).toContain('wanted df_unified_id');
   });
 
   it('refuses a header without the columns of every export, and names them', () => {
@@ -123,11 +123,11 @@ describe('a scan', () => {
     }
   });
 
-  it('names in its errors what was expected, never a cell', () => {
+  it('names in its errors what was wanted, never a cell', () => {
     const error = malformedOf(() => scan('a,b\nsecret,"sec"ret\n'));
     expect(error.message).toBe(
-      'Row 2 (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
-        'quote, found text; nothing of the export was used, try again later.',
+      'Row 2 (byte 16) has text behind a closing quote, wanted a comma or a line end; nothing of the export was used, ' +
+        'try again later.',
     );
     expect(JSON.stringify([error.message, error.detail, error.where])).not.toContain('sec');
   });

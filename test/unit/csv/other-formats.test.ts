@@ -31,7 +31,7 @@ describe('two exports in one body', () => {
     ['with quoted names', other(...HEADER.map((name) => `"${name}"`))],
   ])('are broken: %s', (_, second) => {
     const failure = malformedOf(() => scan(textOf([HEADER, ...rows(3)]) + second));
-    expect(failure.clause).toMatch(/^row 5 .* is the header once more: expected a data row, found/);
+    expect(failure.clause).toMatch(/^row 5 .* has the header once more, wanted a data row/);
   });
 
   it('are not seen in a long body of events with names of columns', () => {

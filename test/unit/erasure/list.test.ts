@@ -166,7 +166,7 @@ describe('the file of a list', () => {
     ['a;b\n1;2\n', 'b', /has no column "b": its first line has 1 column, .*\. Save it as CSV with commas\./],
     ['Kim,010-1234\n', 'id', /^((?!Kim|010).)* 2 columns, .* no header, put one above it\. Nothing was done\.$/],
     ['a,a\n1,2\n', 'a', /has the column "a" more than once/],
-    ['a,b\n1\n', 'a', /is no whole CSV: row 2 .* has too few cells/],
+    ['a,b\n1\n', 'a', /is no whole CSV: row 2 .* has 1 cells, wanted 2 cells/],
     ['a,b\r1,2\r3,4\r', 'a', /ends its lines with CR alone: save it as CSV UTF-8/],
     ['{"b":1}\n', 'a', /line 1: there is no a, but "b"/],
     ['{"a":1}\nx\n', 'a', /line 2: this is no JSON object/],
