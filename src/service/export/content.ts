@@ -36,7 +36,7 @@ export function originOf(location: string | undefined, base: string): string | u
   return origin === 'null' ? protocol : origin;
 }
 
-/** Leading white space, and a first line that may be JSON, are read no further than this many bytes. */
+/** Leading white space is read no further than this many bytes. */
 const MAX_START_BYTES = 64 * 1024;
 
 /** Reads a body until its first bytes show whether it may be CSV; `stream` is the whole body. Throws what that throws. */
