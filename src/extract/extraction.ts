@@ -5,7 +5,7 @@
 //   calendar.ts, plausibility.ts           which days are over and still exported; which have too few rows
 //   download/, spool.ts                    exports days until the answer to each is final; their files on disk
 //   observed-service.ts, extraction.ts     the service, with what its answers have shown; delivers days in batches
-//   run-results.ts, run-failures.ts        what the days come to; why the run fails, although some are loaded
+//   run-results.ts                         what the days come to; why the run fails, although some are loaded
 //   export-state.ts                        the cursor after them
 //   profile-snapshot.ts, day-from-file.ts  user profiles; a day that comes from a file
 //   discover-columns.ts                    the types of columns
@@ -19,9 +19,6 @@ import { logNotes, type RunPlan } from './which-days.ts';
 
 /** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
-type BatchLimits = Readonly<typeof BATCH_LIMITS>;
-/** Any first day reaches these, also one without rows. */
-const ONE_DAY_LIMITS: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
 
 /** A plan that is executed. */
 export class Extraction {
@@ -40,7 +37,7 @@ export class Extraction {
    * that the last one is committed: its files are removed then. A day that cannot be loaded does not stop the others;
    * at the end its UserError is thrown. A failure that ends the run is thrown behind the days before it.
    */
-  async *batches(limits: BatchLimits = BATCH_LIMITS) {
+  async *batches(limits = BATCH_LIMITS) {
     logNotes(this.#plan, this.#deps.logger);
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
     let failure: unknown;
@@ -71,16 +68,16 @@ export class Extraction {
     }
   }
 
-  /** As `batches`, one day at a time. */
+  /** The days of all batches. */
   async *checkedDays(): AsyncIterable<CheckedDay> {
-    for await (const { checkedDays } of this.batches(ONE_DAY_LIMITS)) yield* checkedDays;
+    for await (const { checkedDays } of this.batches()) yield* checkedDays;
   }
 }
 
 /** Collects days, in order, into batches. Delivers the days before a failure, and then throws it. */
 async function* inBatches(
   days: AsyncGenerator<CheckedDay, void, undefined>,
-  limits: BatchLimits,
+  limits: typeof BATCH_LIMITS,
   { clock, signal }: Pick<ExtractDeps, 'clock' | 'signal'>,
 ): AsyncGenerator<readonly CheckedDay[], void, undefined> {
   let batch: CheckedDay[] = [];
@@ -113,7 +110,7 @@ async function* inBatches(
 }
 
 /** A day that may share rows is a batch of its own. All days of a run may, or none: the end day is proved before. */
-function isFull(batch: readonly CheckedDay[], limits: BatchLimits): boolean {
+function isFull(batch: readonly CheckedDay[], limits: typeof BATCH_LIMITS): boolean {
   const total = (of: 'rows' | 'bytes') => batch.reduce((sum, { receipt }) => sum + receipt[of], 0);
   const mayShare = batch.some(({ receipt }) => mayShareRows(receipt));
   return mayShare || total('rows') >= limits.rows || total('bytes') >= limits.bytes;

@@ -1,5 +1,5 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
-import { messageOf, type UserError } from '../base/errors.ts';
+import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
@@ -7,7 +7,6 @@ import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
-import { gapError, mostSevere, unprovenError } from './run-failures.ts';
 import type { RunPlan } from './which-days.ts';
 
 /** Failures of the service after which a run gives up: it is probably down. */
@@ -33,8 +32,6 @@ export class RunResults {
   readonly #loadedReceipts: Receipt[] = [];
   /** Days that are gone, in order. */
   readonly #goneDays: Day[] = [];
-  /** Number of the gone days of which a warning has told. */
-  #toldCount = 0;
   /** Of the days that are over and failed. */
   readonly #dayErrors: UserError[] = [];
   readonly #unprovenDays: UnprovenDay[] = [];
@@ -65,8 +62,6 @@ export class RunResults {
   #addDownloaded(checkedDay: CheckedDay): CheckedDay {
     const { receipt } = checkedDay;
     const { day, rows, to_date, is_over, requested_at } = receipt;
-    // The state gets them with this day.
-    this.#warnOfGoneDays('');
     if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(receipt, this.receipts.get(day));
     this.#loadedReceipts.push(receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
@@ -112,17 +107,6 @@ export class RunResults {
   #isGap(day: Day): boolean {
     const { mode, state } = this.#plan;
     return mode === 'named' || (mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true);
-  }
-
-  #warnOfGoneDays(when: string): void {
-    const { logger } = this.#deps;
-    const untoldDays = this.#goneDays.slice(this.#toldCount);
-    this.#toldCount = this.#goneDays.length;
-    for (const [isGap, days] of groupBy(untoldDays, (day) => this.#isGap(day))) {
-      const statement = `The service no longer exports ${formatDays(days)}`;
-      if (!isGap) logger.warn('plan.shortened', `${statement}: reading goes on after that.`);
-      else if (!this.#failsAtGap) logger.warn('day.gap', `${statement}: recorded as a gap${when}.`);
-    }
   }
 
   #addFailed({ day, error, isOver }: FailedDay): undefined {
@@ -185,14 +169,19 @@ export class RunResults {
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    this.#warnOfGoneDays(' with the next day that is loaded');
     const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openDayError);
     if (error !== undefined) throw error;
   }
 
-  /** Logs the days without rows, and the failures but for the one that the caller reports. Called once. */
+  /** Logs days that are gone or empty, and the failures but for the one that the caller reports. Called once. */
   logEnd(reported?: unknown): void {
     const { logger } = this.#deps;
+    for (const [isGap, days] of groupBy(this.#goneDays, (day) => this.#isGap(day))) {
+      // The failure names these.
+      if (isGap && this.#failsAtGap) continue;
+      const message = `The service no longer exports ${formatDays(days)}: reading goes on after that.`;
+      logger.warn(isGap ? 'day.gap' : 'plan.shortened', message);
+    }
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
     for (const error of [this.#gapError, ...this.#dayErrors, unprovenError(this.#unprovenDays)])
@@ -205,4 +194,33 @@ export class RunResults {
     if (this.#plan.mode !== 'named') return [];
     return this.#loadedReceipts.filter(({ is_over }) => !is_over).map(({ day }) => day);
   }
+}
+
+/** The most severe of these errors; the first of those. */
+const mostSevere = (errors: readonly (UserError | undefined)[]): UserError | undefined =>
+  errors.filter((error) => error !== undefined).sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
+
+/** The failure for days without data of which nobody knows whether they have rows; undefined if there are none. */
+function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefined {
+  if (unprovenDays.length === 0) return undefined;
+  const days = formatDays(unprovenDays.map(({ day }) => day));
+  return transientError(
+    `${days}: ${unprovenDays[0].noDownload.clause} before the service exported any day as CSV. ` +
+      'So it is not known whether there are no events: nothing was stored of them, run again later.',
+  );
+}
+
+/** The failure for gaps (exit 4); undefined if there are none. */
+function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError | undefined {
+  if (days.length === 0) return undefined;
+  const statement = `${plainCount(days.length, 'day')} can no longer be exported`;
+  const { lost: exitCode } = EXIT;
+  if (mode === 'named')
+    return configError(`${statement}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });
+  const lossSentence = `${statement} and would be lost: ${formatDays(days)}.`;
+  const message =
+    `${lossSentence} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
+    'Or set on_gap to warn to record the gap and go on.';
+  const platformMessage = `${lossSentence} Set on_gap to warn to record the gap and go on.`;
+  return configError(message, { exitCode, platformMessage });
 }

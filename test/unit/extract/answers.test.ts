@@ -519,21 +519,13 @@ describe('days that are no longer exported', () => {
     expect(fixture.target.state?.gaps).toHaveLength(10);
   });
 
-  it('are not said to be recorded by a run that loads no day', async () => {
-    const settings = await late({ onGap: 'warn', endDate: '2026-01-22', lookbackDays: 0 });
-    await fixture.run(settings);
-    expect(fixture.target.state).not.toHaveProperty('gaps');
-    const [{ message }] = fixture.events('day.gap');
-    expect(message).toContain('recorded as a gap with the next day that is loaded');
-  });
-
   it('are named under on_gap warn also by a run that gives up behind them', async () => {
     const settings = await late({ onGap: 'warn' });
     fixture.serve({ fault: ({ from }) => (from > '2026-02-10' ? refusal(503) : undefined) });
     await fixture.failure(settings);
     expect(fixture.target.state?.gaps).toHaveLength(10);
     expect(fixture.events('day.gap')).toMatchObject([
-      { message: expect.stringMatching(/01-20 to 2026-01-29: recorded as a gap\.$/) },
+      { message: expect.stringMatching(/no longer exports 2026-01-20 to 2026-01-29: reading goes on/) },
     ]);
   });
 
