@@ -103,16 +103,13 @@ class Sender {
   }
 
   async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
-    const { signal, clock, ledger, settings } = this.#options;
-    const needsRequest = (listedId: ListedId) => isToRequest(listedId, ledger, settings);
-    for (const listedId of listedIds)
-      if (!needsRequest(listedId)) this.#decide(listedId, this.#answerInLedger(listedId));
+    const { signal, clock, settings } = this.#options;
     // This iterator is not closed by a loop that is left: the next loop goes on with it.
-    const queue = listedIds.filter(needsRequest).values();
+    const queue = listedIds.values();
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#graceOver.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
-      await this.#work(queue, 'first_decision');
+      await this.#work(queue, 'first_answer');
       const workers = Array.from({ length: settings.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
@@ -122,13 +119,17 @@ class Sender {
     }
   }
 
-  /** Requests one id after the other, until none is left, no more may be sent, or the first is decided. */
-  async #work(queue: Iterable<ListedId>, until?: 'first_decision'): Promise<void> {
+  /** Requests one id after the other, until none is left, no more may be sent, or the first request is decided. */
+  async #work(queue: Iterable<ListedId>, until?: 'first_answer'): Promise<void> {
+    const { ledger, onDecided } = this.#options;
     try {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
-        const decision = this.#decide(listedId, await this.#requestUntilDecided(listedId));
-        if (decision !== undefined && until === 'first_decision') return;
+        const answer = await this.#requestUntilDecided(listedId);
+        const decision = answer && this.#countAnswer(answer);
+        if (decision === undefined) continue;
+        onDecided?.(listedId.id, decision, ledger.history.hasConfirmed);
+        if (until === 'first_answer' && this.#counts.requests > 0) return;
       }
     } catch (error) {
       // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
@@ -136,19 +137,6 @@ class Sender {
       this.#stop.abort();
       throw error;
     }
-  }
-
-  #decide({ id }: ListedId, answer: RequestAnswer | undefined): Decision | undefined {
-    const { ledger, onDecided } = this.#options;
-    const decision = answer && this.#countAnswer(answer);
-    if (decision !== undefined) onDecided?.(id, decision, ledger.history.hasConfirmed);
-    return decision;
-  }
-
-  /** The answer that an earlier run had, or one beside this run. */
-  #answerInLedger({ id, requestedAt }: ListedId): RequestAnswer | undefined {
-    const answer = this.#options.ledger.history.of(id).answerTo(requestedAt);
-    return answer && { kind: answer.outcome, code: answer.code, message: 'answered before' };
   }
 
   /** Requests an id until an answer decides it, or the last attempt is made. Throws the signal's reason. */
@@ -159,25 +147,27 @@ class Sender {
     const attempt = async ({ number, pause }: Attempt): Promise<RequestAnswer | undefined> => {
       let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
-      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
-      const isRepeatable = answer?.kind === 'retry' || (answer?.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
+      while (answer.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
+      const isRepeatable = answer.kind === 'retry' || (answer.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
       return isRepeatable && pause !== undefined ? undefined : answer;
     };
     return await retry(policy, attempt);
   }
 
   /**
-   * Sends one request, with a ledger line before and after it; none for an id that another run has decided since the
-   * plan. Throws the signal's reason if the run is stopped.
+   * Sends one request, with a ledger line before and after it. Sends none for an id that an earlier run has decided, or
+   * one beside this run. Throws the signal's reason if the run is stopped.
    */
-  async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
+  async #request(listedId: ListedId): Promise<RequestAnswer> {
     const { ledger, settings } = this.#options;
     const hasConfirmed = () => ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
+    const earlier = ledger.history.of(externalId).answerTo(requestedAt);
+    if (earlier !== undefined && !settings.again)
+      return { kind: earlier.outcome, code: earlier.code, message: 'answered before' };
     const id = ledger.keys.idKey.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
-    const isWritten = await ledger.write({ kind: 'before', id }, () => isToRequest(listedId, ledger, settings));
-    if (!isWritten) return this.#answerInLedger(listedId);
+    await ledger.write({ kind: 'before', id });
     let answer: DeletionAnswer;
     try {
       this.#signal.throwIfAborted();

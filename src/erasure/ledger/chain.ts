@@ -44,8 +44,7 @@ function verifiedLine(bytes: Buffer, key: HashKey): SignedLine | string {
   return line.v === 1 ? line : 'was written by a later version';
 }
 
-/** `lineNumber`: 1 for the first line of the ledger. */
-type OnLine = (line: SignedLine, lineNumber: number) => void;
+type OnLine = (line: SignedLine) => void;
 
 /**
  * Reads on behind `previousEnd`, and gives each line to `onLine` that is whole and follows the line before it. Ends at
@@ -70,7 +69,7 @@ export async function readChain(path: string, key: HashKey, previousEnd: ChainEn
       if (typeof line === 'string') return broken(line);
       if (line.prev !== end.head) return broken('does not follow the line before it');
       end = { lineCount: end.lineCount + 1, size, head: line.mac };
-      onLine(line, end.lineCount);
+      onLine(line);
     }
   }
   return whole(0);
@@ -88,9 +87,9 @@ export async function verifyLedger(
 ) {
   const expectedMac = expectedHead.trim().toLowerCase();
   let isHeadSeen = expectedMac === EMPTY_CHAIN.head;
-  const { end, tornBytes, problem } = await readChain(path, keys.lineKey, EMPTY_CHAIN, (line, lineNumber) => {
+  const { end, tornBytes, problem } = await readChain(path, keys.lineKey, EMPTY_CHAIN, (line) => {
     isHeadSeen ||= line.mac === expectedMac;
-    onLine(line, lineNumber);
+    onLine(line);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
   const problems = [problem ?? (isHeadSeen ? [] : cutOff)].flat();

@@ -3,19 +3,15 @@ import type { Decision, LineContent, LineOf, ServiceAddress, SignedLine } from '
 
 export interface DecidingAnswer extends Pick<LineOf<'after'>, 'at' | 'code'> {
   readonly outcome: Decision;
-  /** The number of its line. */
-  readonly line: number;
 }
 
-/** The purge of a place: the rows of an id that a run counted right before, and by when they were removed. */
-interface PlacePurge extends Pick<LineOf<'purge'>, 'at' | 'place' | 'rows'> {
-  readonly runId: string;
+/** The purge of a place: the rows of an id that were counted right before, and by when they were removed. */
+interface PlacePurge extends Pick<LineOf<'purge'>, 'at' | 'place'> {
+  rows: number;
   /** By when; null for a purge that is not finished: no line says so. */
   removedAt: string | null;
   /** True if something of the place could not be read or removed. */
   unreached: boolean;
-  /** The number of its line. */
-  readonly line: number;
 }
 
 /**
@@ -27,7 +23,7 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
   readonly answers: DecidingAnswer[] = [];
-  purges: readonly PlacePurge[] = [];
+  readonly purges: PlacePurge[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly shown: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id, by their first lines. */
@@ -71,7 +67,7 @@ export class IdHistory {
   }
 
   /** Takes the next line about the id, which `run` wrote. */
-  add(line: LineOf<'purge' | 'before' | 'after' | 'access'>, run: LineOf<'begin'>, lineNumber: number): void {
+  add(line: LineOf<'purge' | 'before' | 'after' | 'access'>, run: LineOf<'begin'>): void {
     const { at } = line;
     if (line.kind !== 'access') this.runs.add(run);
     switch (line.kind) {
@@ -81,7 +77,7 @@ export class IdHistory {
       case 'purge':
         // The run asks the service only after its purges. If it is killed between them, the request is still to come.
         if (run.requests && (line.again || !this.#isFinal)) this.openRequest ??= { sentAt: null };
-        this.#beginPurge(line, lineNumber);
+        this.#beginPurge(line);
         return;
       case 'before':
         this.openRequest = { sentAt: at };
@@ -94,27 +90,20 @@ export class IdHistory {
         this.openRequest = undefined;
         this.#mayBeDeleted ||= this.#requestCount > 1;
         this.#requestCount = 0;
-        this.answers.push({ at, outcome: line.outcome, code: line.code, line: lineNumber });
+        this.answers.push({ at, outcome: line.outcome, code: line.code });
         if (line.requested_at === undefined) return;
         this.#newestRequestedAt = Math.max(this.#newestRequestedAt, Date.parse(line.requested_at));
     }
   }
 
   /**
-   * Keeps one purge of a place until a line says that it is finished.
-   *
-   * | unfinished one by   | what has happened                              | kept        |
-   * | ------------------- | ---------------------------------------------- | ----------- |
-   * | nobody              |                                                | the new one |
-   * | the same run        | it lost a race for a bucket, and counts anew   | the new one |
-   * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
-   * | another, not more   | it was killed, or failed: its rows are in both | the new one |
+   * Begins the purge of a place, or goes on with one that no line has finished: its run was killed, or lost a race for a
+   * bucket. The largest count is that of the rows: a killed run may have removed some of them.
    */
-  #beginPurge({ run: runId, at, place, rows }: LineOf<'purge'>, lineNumber: number): void {
+  #beginPurge({ at, place, rows }: LineOf<'purge'>): void {
     const unfinished = this.#unfinishedPurge(place);
-    if (unfinished !== undefined && unfinished.runId !== runId && unfinished.rows > rows) return;
-    const newPurge = { runId, at, place, rows, removedAt: null, unreached: false, line: lineNumber };
-    this.purges = [...this.purges.filter((purge) => purge !== unfinished), newPurge];
+    if (unfinished === undefined) this.purges.push({ at, place, rows, removedAt: null, unreached: false });
+    else unfinished.rows = Math.max(unfinished.rows, rows);
   }
 
   /** Finishes also a purge of another run: it may have been killed, or have lost the race for a bucket. */
@@ -143,7 +132,7 @@ const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/,
  *
  * | line     | what it adds                                               |
  * | -------- | ---------------------------------------------------------- |
- * | `begin`  | a run whose other lines count; or another address          |
+ * | `begin`  | a run whose other lines count                              |
  * | `purge`  | a purge of an id that is not finished, a request to come   |
  * | `purged` | the end of the purges of a place                           |
  * | `before` | a request of an id that is not decided                     |
@@ -151,17 +140,14 @@ const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/,
  * | `access` | when the person of an id was shown                         |
  */
 export class LedgerHistory {
-  /** Other addresses of runs on the same service id: what they did does not count here. */
-  readonly otherAddresses = new Set<string>();
-  /**
-   * The newest purge that was done, by place. `newListAt`: when one began a new suppression list there, or empty, which
-   * is before every instant. Whoever was erased before may have come back since.
-   */
-  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'> & { readonly newListAt: string }>();
+  /** The newest purge that was done, by place. */
+  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
+  /** When a purge began a new suppression list, if one did: whoever was erased before may have come back since. */
+  #newListAt = '';
   readonly #service: ServiceAddress;
   readonly #keys: LedgerKeys;
   /** The first lines of all runs on this service, by run. An `IdHistory` has those that were to delete its id. */
@@ -188,10 +174,7 @@ export class LedgerHistory {
 
   /** True if rows of the person were removed from a place, and the suppression list that keeps them out still holds. */
   wasErased(id: string): boolean {
-    return this.of(id).purges.some(
-      ({ place, rows, removedAt }) =>
-        rows > 0 && (removedAt ?? '') > (this.lastPurgeByPlace.get(place)?.newListAt ?? ''),
-    );
+    return this.of(id).purges.some(({ rows, removedAt }) => rows > 0 && (removedAt ?? '') > this.#newListAt);
   }
 
   /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
@@ -200,27 +183,23 @@ export class LedgerHistory {
   }
 
   /** Takes the next line of the ledger. */
-  add(line: SignedLine, lineNumber: number): void {
+  add(line: SignedLine): void {
     if (line.kind === 'begin') {
       const { baseUrl, serviceId } = this.#service;
-      if (line.service_id !== serviceId) return;
-      if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
-      else this.otherAddresses.add(line.base_url);
+      if (line.service_id === serviceId && hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
       return;
     }
-    if (line.kind === 'purged') this.suppressionLength = line.listed;
+    if (line.kind === 'purged') {
+      if (line.listed < this.suppressionLength) this.#newListAt = line.at;
+      this.suppressionLength = line.listed;
+    }
     const run = this.#runs.get(line.run);
     // A run on another service says nothing here: the same id may be another person there.
     if (run === undefined) return;
     this.noteConfirmation(line);
-    if (line.kind === 'purged') this.#endPurges(line, run);
-    else this.#histories.get(line.id ?? '')?.add(line, run, lineNumber);
-  }
-
-  #endPurges(line: LineOf<'purged'>, run: LineOf<'begin'>): void {
-    const lastPurge = this.lastPurgeByPlace.get(line.place);
-    const isNewList = lastPurge !== undefined && line.listed < lastPurge.listed;
-    this.lastPurgeByPlace.set(line.place, { ...line, newListAt: isNewList ? line.at : (lastPurge?.newListAt ?? '') });
-    for (const history of this.#histories.values()) if (history.runs.has(run)) history.endPurge(line);
+    if (line.kind === 'purged') {
+      this.lastPurgeByPlace.set(line.place, line);
+      for (const history of this.#histories.values()) if (history.runs.has(run)) history.endPurge(line);
+    } else this.#histories.get(line.id ?? '')?.add(line, run);
   }
 }

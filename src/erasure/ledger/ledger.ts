@@ -18,20 +18,13 @@ import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
 import { type LedgerKeys, ledgerKeySource, ledgerKeysOf, ledgerPathIn } from './ledger-file.ts';
-import type { LedgerLine, LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
+import type { LedgerLine, LineContent, LineOf, ServiceAddress } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;
   readonly ledgerKey: Secret | undefined;
   readonly requestedBy?: string | undefined;
   readonly reason?: string | undefined;
-}
-
-/** Lines to be written together, unless the lines that other runs wrote meanwhile have made them needless. */
-interface PendingLines {
-  readonly lines: readonly LedgerLine[];
-  readonly isWanted: () => boolean;
-  isWritten: boolean;
 }
 
 /**
@@ -48,7 +41,8 @@ export class Ledger {
   readonly #clock: Clock;
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
-  readonly #pending: PendingLines[] = [];
+  /** Lines that wait for the disk, those of a call together. */
+  readonly #pending: (readonly LedgerLine[])[] = [];
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
   #writes: Promise<void> = Promise.resolve();
 
@@ -102,39 +96,34 @@ export class Ledger {
 
   /**
    * Writes a line, or several that follow each other. Resolves when they are on disk: only then may a request go out, or
-   * a place be changed. Resolves to false, and writes nothing, if they are no longer wanted once the lines of other runs
-   * are read.
+   * a place be changed.
    */
-  async write(content: LineContent | readonly LineContent[], isWanted = () => true): Promise<boolean> {
+  async write(content: LineContent | readonly LineContent[]): Promise<void> {
     const contents = [content].flat();
     for (const lineContent of contents) this.history.noteConfirmation(lineContent);
     const { ledgerDir: folder } = this.#settings;
-    if (folder === undefined) return true;
+    if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     const { keyCheck: key_check } = this.keys.lineKey;
     const lines = contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
-    const pending: PendingLines = { lines, isWanted, isWritten: false };
-    this.#pending.push(pending);
+    this.#pending.push(lines);
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
-    return pending.isWritten;
   }
 
   async #writePending(folder: string): Promise<void> {
-    const pending = this.#pending.splice(0);
-    if (pending.length === 0) return;
-    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, pending, checkHeld));
+    const lines = this.#pending.splice(0).flat();
+    if (lines.length === 0) return;
+    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
     await withDiskErrors(diskContextOf(folder), appending);
   }
 
-  async #append(folder: string, pending: readonly PendingLines[], checkHeld: () => void): Promise<void> {
+  async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
-      const wanted = pending.filter(({ isWanted }) => isWanted());
-      const lines = wanted.flatMap((pendingLines) => pendingLines.lines);
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();
@@ -142,7 +131,6 @@ export class Ledger {
       await file.writeFile(text);
       await file.datasync();
       this.#end = end;
-      for (const pendingLines of wanted) pendingLines.isWritten = true;
     } finally {
       await file.close();
     }
@@ -150,8 +138,10 @@ export class Ledger {
 
   /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
   async #readOn(folder: string): Promise<number> {
-    const onLine = (line: SignedLine, lineNumber: number) => this.history.add(line, lineNumber);
-    const { end, tornBytes, problem } = await readChain(ledgerPathIn(folder), this.keys.lineKey, this.#end, onLine);
+    const path = ledgerPathIn(folder);
+    const { end, tornBytes, problem } = await readChain(path, this.keys.lineKey, this.#end, (line) =>
+      this.history.add(line),
+    );
     if (problem !== undefined) {
       const message = `The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`;
       throw configError(message, { exitCode: EXIT.failed });

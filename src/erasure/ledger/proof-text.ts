@@ -33,7 +33,7 @@ export function answerText(provedId: ProvedId, timeOf: (at: string) => string): 
 
 /** What left one place, and what there may still hold the people. */
 export function placeParagraph(provedPlace: ProvedPlace): string {
-  const { place, rows, unfinished, left_out_since, unreached, new_list_at } = provedPlace;
+  const { place, rows, unfinished, left_out_since, unreached } = provedPlace;
   return [
     `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
     unfinished ? 'A purge there was not finished, and people may still be there: run the same command again.' : [],
@@ -41,28 +41,20 @@ export function placeParagraph(provedPlace: ProvedPlace): string {
       ? []
       : `The erasure of ${left_out_since} named it, later ones did not. It was not purged since, and people may still be there.`,
     unreached ? 'Something there could not be reached, and may hold the people: repair it, and purge again.' : [],
-    new_list_at === null ? [] : `The suppression list was begun anew at ${new_list_at}: rows may have come back since.`,
   ]
     .flat()
     .join(' ');
 }
 
 /** How many ids are in which state, and of what else the proof says nothing, as sentences. */
-export function countSentences({ summary, service_id, other_addresses }: Proof): string[] {
+export function countSentences({ summary }: Proof): string[] {
   const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
   const counts = states.map((state) => `${withSeparators(summary[state])} ${STATE_TEXTS[state]}`);
   const refusals = refusedParagraph(summary);
   return [
     `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`,
-    otherAddressesSentence(service_id, other_addresses) ?? [],
     refusals === undefined ? [] : `${refusals} The proof says nothing of them.`,
   ].flat();
-}
-
-/** That the ledger has the service under other addresses, too; undefined if it has not. */
-export function otherAddressesSentence(serviceId: string, addresses: readonly string[]): string | undefined {
-  if (addresses.length === 0) return undefined;
-  return `The ledger also has the service ${serviceId} at ${addresses.join(', ')}: those deletions do not count here.`;
 }
 
 export function summarySentences(proof: Proof): string[] {

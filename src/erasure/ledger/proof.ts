@@ -20,16 +20,13 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
   const ledger = locateLedger(ledgerPathIn(ledgerDir), ledgerKey);
   const ids = listedIds.map(({ id }) => id);
   const history = new LedgerHistory(settings, ledger.keys, ids);
-  const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, lineNumber) =>
-    history.add(line, lineNumber),
-  );
+  const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line) => history.add(line));
   const provedIds = (ok ? listedIds : []).map((listedId) => provedIdOf(listedId, history, ledger.keys));
   return {
     v: 1,
     kind: 'proof',
     base_url,
     service_id,
-    other_addresses: [...history.otherAddresses],
     head,
     summary: summaryOf(list.counts, provedIds, history),
     ids: provedIds,
@@ -51,7 +48,7 @@ function provedIdOf({ id, rowNumber }: ListedId, ledgerHistory: LedgerHistory, {
     state,
     asked_at: openRequest?.sentAt ?? null,
     answers,
-    removals: purges.map(({ runId: _, removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
+    removals: purges.map(({ removedAt: removed_at, ...purge }) => ({ ...purge, removed_at })),
     unpurged: unpurgedPlaces(idHistory),
     shown,
   };
@@ -103,23 +100,20 @@ function summaryOf({ received, refused, refused_rows }: ListCounts, ids: readonl
  *   left_out_since   the last run about an id did not name the place, which an earlier one had not purged
  *   unreached        the last purge of an id could not read or remove something
  *   stays            there are tables or files of others
- *   new_list_at      a new suppression list was begun after the purge
  */
 function placeSummary(place: string, ids: readonly ProvedId[], history: LedgerHistory) {
   const isOfPlace = (entry: { readonly place: string }) => entry.place === place;
   const removals = ids.flatMap((id) => id.removals.filter(isOfPlace));
   const unpurged = ids.flatMap((id) => id.unpurged.filter(isOfPlace));
   const leftOutTimes = unpurged.flatMap(({ left_out, since }) => (left_out ? since : []));
-  const { stays = [], newListAt = '' } = history.lastPurgeByPlace.get(place) ?? {};
   return {
     place,
     /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
     rows: removals.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
     unfinished: removals.some(({ removed_at }) => removed_at === null) || unpurged.some(({ left_out }) => !left_out),
     left_out_since: leftOutTimes.sort().at(-1) ?? null,
-    stays,
+    stays: history.lastPurgeByPlace.get(place)?.stays ?? [],
     unreached: ids.some((id) => id.removals.findLast(isOfPlace)?.unreached),
-    new_list_at: removals.some(({ at }) => at < newListAt) ? newListAt : null,
   };
 }
 
