@@ -54,23 +54,20 @@ export function requireFilledColumn(name: StreamName, { properties, primaryKey }
 }
 
 /**
- * Whether the destination keeps a record that comes again. A full refresh can empty its table before each sync. The
- * refresh of an incremental stream empties it once, and later syncs add to it. PyAirbyte asks for `overwrite` of
- * incremental streams, too, and merges them by key.
+ * Whether the destination keeps a record that comes again. Each full refresh is a copy by itself. PyAirbyte asks for
+ * `overwrite` of incremental streams, too, and merges them by key.
  *
- *                                               in a later sync   in the same sync
- *   destination mode                            (`appends`)       (`keepsDuplicates`)
- *   append                                      kept              kept
- *   append of a full refresh that empties       replaced          kept
- *   overwrite of a full refresh                 replaced          kept
- *   any other                                   merged by key     merged by key
+ *                                          in a later sync   in the same sync
+ *   modes                                  (`appends`)       (`keepsDuplicates`)
+ *   incremental, append                    kept              kept
+ *   full refresh, append or overwrite      another copy      kept
+ *   any other                              merged by key     merged by key
  */
-function destinationTraits({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream) {
+function destinationTraits({ syncMode, destinationSyncMode }: ConfiguredStream) {
   const isRefresh = syncMode === 'full_refresh';
-  const emptiesTable = isRefresh && generationId > 0 && minimumGenerationId === generationId;
   const isAppend = destinationSyncMode === 'append';
   return {
-    appends: isAppend && !emptiesTable,
+    appends: isAppend && !isRefresh,
     keepsDuplicates: isAppend || (isRefresh && destinationSyncMode === 'overwrite'),
   };
 }

@@ -10,7 +10,7 @@ import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { matchOutcome } from '../outcome-table.ts';
 import { serviceRequest } from '../service-request.ts';
-import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
+import { contentOf, peekBody, reasonIn } from './content.ts';
 import {
   type ExportAnswer,
   type ExportRequest,
@@ -110,14 +110,12 @@ export class ExportClient implements ExportService {
   }
 
   /** What an answer that is not data means. */
-  #noDataIn({ status, headers }: HttpAnswer, startBytes: Buffer): NoData {
-    const { exportToken, baseUrl } = this.#options;
+  #noDataIn({ status }: HttpAnswer, startBytes: Buffer): NoData {
     const traits: ExportTraits = {
       status,
       content: contentOf(startBytes),
-      reason: reasonIn(startBytes.toString(), exportToken.reveal()),
+      reason: reasonIn(startBytes.toString(), this.#options.exportToken.reveal()),
       host: this.#transport.host,
-      redirectOrigin: originOf(headers.location, baseUrl),
     };
     const { kind, code = traits.reason ?? 'no_reason', text: clause } = matchOutcome(EXPORT_OUTCOMES, traits);
     return { kind, code, clause };

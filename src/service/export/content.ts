@@ -29,13 +29,6 @@ export function reasonIn(text: string, token: string): string | undefined {
   return undefined;
 }
 
-/** The origin of a `Location`; the rest of it is never shown. */
-export function originOf(location: string | undefined, base: string): string | undefined {
-  if (location === undefined || !URL.canParse(location, base)) return undefined;
-  const { origin, protocol } = new URL(location, base);
-  return origin === 'null' ? protocol : origin;
-}
-
 /** Leading white space is read no further than this many bytes. */
 const MAX_START_BYTES = 64 * 1024;
 

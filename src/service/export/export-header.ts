@@ -18,27 +18,20 @@ export function downloadHeader(
 ): Promise<readonly string[]> {
   return requireWithin('The header', HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
     service.export(request, timedSignal, async (answer) => {
-      if (answer.kind === 'data') return readHeader(answer.stream, { needsLineEnd: true });
+      if (answer.kind === 'data') return readHeader(answer.stream);
       throw transientError(sentenceOf(answer.clause));
     }),
   );
 }
 
-/**
- * The first line of a body, which is read no further. Throws a UserError if there is none. Without a line end its last
- * name may have been cut; `needsLineEnd`: such a line is none.
- */
-export async function readHeader(
-  stream: AsyncIterable<Uint8Array>,
-  { needsLineEnd = false } = {},
-): Promise<readonly string[]> {
+/** The first line of a body, which is read no further. Throws a UserError if there is none. */
+export async function readHeader(stream: AsyncIterable<Uint8Array>): Promise<readonly string[]> {
   const reader = new RowReader();
   for await (const chunk of stream) {
     reader.push(chunk);
     if (reader.next()) return reader.row.texts();
   }
   reader.finish();
-  if (!reader.next() || (needsLineEnd && !reader.hasLineEnd))
-    throw transientError('The export ended before its first line did.');
+  if (!reader.next()) throw transientError('The export has no line.');
   return reader.row.texts();
 }

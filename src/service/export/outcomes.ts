@@ -10,8 +10,6 @@ export interface ExportTraits {
   /** The reason in a body that is JSON or the reason alone, in lower case; undefined if there is none. */
   readonly reason: string | undefined;
   readonly host: string;
-  /** Origin that a redirect points to. */
-  readonly redirectOrigin: string | undefined;
 }
 
 /**
@@ -90,9 +88,8 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[
     when: hasStatusBetween(300, 399),
     kind: 'config',
     code: 'redirect',
-    text: ({ host, status, redirectOrigin }) =>
-      `${host} answered ${status} and points to ${redirectOrigin ?? 'nowhere'}, which is not followed, ` +
-      `since the token is for ${host} alone: ${CHECK_BASE_URL}`,
+    text: ({ host, status }) =>
+      `${host} answered with a redirect (${status}), which is not followed: ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatus(400, 422),

@@ -98,13 +98,12 @@ describe('closing an export', () => {
 });
 
 describe('the token', () => {
-  it('is sent to one origin only: a redirect is not followed, and only its origin is printed', async () => {
+  it('is sent to one origin only: a redirect is not followed, nor is its address printed', async () => {
     const other = await serve(() => whole(200, CSV, CSV_HEAD));
     const { answer } = await ask(
       whole(302, '', { Location: `${other.url}/login?secret=1&token=${CANARY}`, 'Content-Type': 'text/html' }),
     );
     expect(answer).toMatchObject({ kind: 'config', code: 'redirect' });
-    expect((answer as { clause: string }).clause).toContain(other.url);
     expect(JSON.stringify(answer)).not.toMatch(/secret|canary/);
     expect(other.requests).toEqual([]);
   });

@@ -70,6 +70,15 @@ describe('append', () => {
     expect(ids).toEqual(truth(addDays(end, -1)));
   });
 
+  it('of a full refresh sends every day, also today', async () => {
+    fixture = await SourceFixture.start();
+    const modes = { sync_mode: 'full_refresh', generation_id: 2, minimum_generation_id: 0 };
+    const catalog = await fixture.catalog({ ...modes, destination_sync_mode: 'append' }, ['events']);
+    const output = await fixture.read(catalog, undefined, { start_date: START });
+    const ids = output.records('events').map((data) => String(data.df_event_detail_log_id));
+    expect(ids.sort()).toEqual(truth('2026-01-20'));
+  });
+
   it('is refused with other filters than before', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);

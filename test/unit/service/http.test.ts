@@ -6,7 +6,7 @@ import { networkProblem } from '../../../src/http/failures.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { readQuotaReport } from '../../../src/http/quota-report.ts';
 import { Transport, type TransportOptions } from '../../../src/http/transport.ts';
-import { originOf, reasonIn } from '../../../src/service/export/content.ts';
+import { reasonIn } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
 import { deferred, until } from '../../support/wait.ts';
@@ -87,16 +87,6 @@ describe('the reason of a failure', () => {
     ['query_error and more', undefined],
   ])('is read from %s', (text, reason) => {
     expect(reasonIn(text, 'secret')).toBe(reason);
-  });
-
-  it('names of a redirect its origin alone', () => {
-    const origin = (location: string) => originOf(location, 'https://api.example/x');
-    expect(origin('https://login.example:8443/?t=1')).toBe('https://login.example:8443');
-    expect([origin('/login'), origin('mailto:someone'), origin('http://')]).toEqual([
-      'https://api.example',
-      'mailto:',
-      undefined,
-    ]);
   });
 });
 

@@ -18,7 +18,6 @@ describe('the answer to an export', () => {
     content,
     reason,
     host: 'api.example',
-    redirectOrigin: undefined,
   });
   const rows: ExportCase[] = [
     [200, 'client_connection_closed', 'json', 'retry'],
