@@ -131,7 +131,7 @@ export function pathInFolder(path: string, folder: string): string {
   return path === '-' || isAddress(path) || isAbsolute(path) ? path : join(folder, path);
 }
 
-export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
 /** The keys that a plan needs, and those that an export needs. */
 export const requirePlanKeys = (config: CommandConfig) =>

@@ -1,17 +1,16 @@
 import { resolve } from 'node:path';
-import { hasCredentials } from '../base/address.ts';
+import { credentialsError, hasCredentials } from '../base/address.ts';
 import { systemClock } from '../base/clock.ts';
 import { isDay } from '../base/days.ts';
 import { systemEnv } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
 import { requireObject } from '../config/parse.ts';
 import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { unknownNameError } from './command.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
-import { isText, pathInFolder } from './configuration.ts';
+import { pathInFolder } from './configuration.ts';
 import { contextOf } from './context.ts';
 import { readPlaceAndConfig } from './places.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
@@ -98,7 +97,7 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const { place, config, context } = inputsOf('sync', options, TARGETS, SYNC_FORMS);
+  const { place, config, context } = inputsOf('sync', options, TARGETS, SYNC_OPTIONS);
   const input = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
   const { summary, failure } = await runSync(input, context);
   if (failure !== undefined) throw failure.error;
@@ -107,7 +106,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
-  const { place, config, context } = inputsOf('plan', options, TARGETS, PLAN_FORMS);
+  const { place, config, context } = inputsOf('plan', options, TARGETS, PLAN_OPTIONS);
   return (await planSync({ place, config, daySelection: options }, context)).result;
 }
 
@@ -122,43 +121,27 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
   return verifyPlace(inputsOf('verify', options, STATEFUL_TARGETS).place);
 }
 
-/** What an option has to be, in words and as a test: JavaScript gives anything. */
-type OptionForm = readonly [form: string, isOfForm: (value: unknown) => boolean];
-type OptionForms = Readonly<Record<string, OptionForm>>;
-
-const DAY_FORM: OptionForm = ['a day of the calendar as yyyy-MM-dd', (value) => isText(value) && isDay(value)];
-const PLACE_FORMS: OptionForms = {
-  target: ['a text that is not empty', isText],
-  place: ['a path, or an address without a key in it', (value) => isText(value) && !hasCredentials(value)],
-  config: ['an object', isObject],
-  signal: ['an AbortSignal', (value) => value instanceof AbortSignal],
-  log: ['a function', (value) => typeof value === 'function'],
-};
-const PLAN_FORMS: OptionForms = {
-  ...PLACE_FORMS,
-  from: DAY_FORM,
-  to: DAY_FORM,
-  fullRefresh: ['true or false', (value) => typeof value === 'boolean'],
-};
-const SYNC_FORMS: OptionForms = {
-  ...PLAN_FORMS,
-  maxWaitMs: ['milliseconds', (value) => typeof value === 'number' && value >= 0],
-};
+/** The names of options. Of their values TypeScript says what they are. */
+const PLACE_OPTIONS = ['target', 'place', 'config', 'signal', 'log'];
+const PLAN_OPTIONS = [...PLACE_OPTIONS, 'from', 'to', 'fullRefresh'];
+const SYNC_OPTIONS = [...PLAN_OPTIONS, 'maxWaitMs'];
 
 /** The place and the configuration that the options of a call give, and what the call runs in. */
 function inputsOf<T extends Target>(
   commandName: string,
-  options: LibraryOptions<object>,
+  options: LibraryOptions<object> & DayOptions,
   targets: readonly T[],
-  forms = PLACE_FORMS,
+  names = PLACE_OPTIONS,
 ) {
   // Without it the command line would read a file and the environment.
   requireObject(options?.config);
-  for (const [name, value] of Object.entries(options)) {
-    if (!Object.hasOwn(forms, name)) throw unknownNameError('option', name, Object.keys(forms));
-    const [form, isOfForm] = forms[name];
-    if (value !== undefined && !isOfForm(value)) throw configError(`${name} is not usable: wanted ${form}.`);
-  }
+  const unknownName = Object.keys(options).find((name) => !names.includes(name));
+  if (unknownName !== undefined) throw unknownNameError('option', unknownName, names);
+  // A wrong day would read other days. Messages repeat addresses.
+  if (![options.from, options.to].every((day) => day === undefined || isDay(day)))
+    throw configError('from and to are not usable: wanted days of the calendar as yyyy-MM-dd.');
+  if (options.place === '') throw configError('place is empty.');
+  if (hasCredentials(options.place)) throw credentialsError('place');
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
