@@ -1,5 +1,4 @@
-import { constants, existsSync } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { baseUrlProblem, credentialsError, hasCredentials } from '../../base/address.ts';
 import { secretFrom } from '../../base/env.ts';
@@ -7,14 +6,12 @@ import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
-import { withDiskErrors } from '../../fs/disk-failure.ts';
-import { isAddress, realOrGivenPath } from '../../fs/local-path.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { CONFIG_FILE, pathInFolder, readConfiguration, requireExportKeys } from '../configuration.ts';
+import { CONFIG_FILE, readConfiguration, requireExportKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { checkedTarget, placeUsage } from '../places.ts';
 import { shellWord } from '../terminal/format.ts';
@@ -28,9 +25,6 @@ export const command = defineCommand({
     if (prompts === undefined) {
       throw configError('init asks questions, and there is no terminal here: write dfinery.json, or set variables.');
     }
-    // Else the answers would be lost after the last question.
-    const subject = `the file ${path}`;
-    await withDiskErrors({ subject, path }, access(dirname(realOrGivenPath(path)), constants.W_OK));
     if (existsSync(path) && !(await prompts.confirm(`${path} is there already. Replace the whole file?`))) {
       throw configError(`${path} stays as it is: name another file with --config.`);
     }
@@ -38,7 +32,7 @@ export const command = defineCommand({
     const place = await askPlace(prompts, dirname(path));
     const erasure = await askErasure(prompts);
     const text = `${JSON.stringify({ ...service, ...place, ...erasure }, null, 2)}\n`;
-    await writeNamedFile(path, text, subject, 'configuration', PRIVATE_FILE_MODE);
+    await writeNamedFile(path, text, `the file ${path}`, 'configuration', PRIVATE_FILE_MODE);
     return { result: { v: 1, file: path }, lines: nextSteps(path, erasure !== undefined) };
   },
 });
@@ -97,11 +91,8 @@ function placeProblem(answer: string, folder: string): string | undefined {
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return credentialsError('the address').message;
   try {
-    const { placeForms } = checkedTarget(target, place, TARGETS, { folder });
-    // A load makes the folder of a place, but not that of a file.
-    const placeFolder = dirname(pathInFolder(place, folder));
-    if (!placeForms.includes('FILE') || isAddress(place) || existsSync(placeFolder)) return undefined;
-    return `the folder ${placeFolder} does not exist, make it or give another`;
+    checkedTarget(target, place, TARGETS, { folder });
+    return undefined;
   } catch (error) {
     return messageOf(error);
   }

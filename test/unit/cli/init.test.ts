@@ -114,22 +114,13 @@ describe('init', () => {
     expect(content()).toMatchObject({ target: 'delta', place: 'lake' });
   });
 
-  it('asks again for an address with /api/v1, and for a place in a folder that is not there', async () => {
-    const answers = {
-      Address: [`${fixture.sim.url}/api/v1`, fixture.sim.url],
-      Where: ['duckdb no/x.duckdb', 'delta s3://b/x'],
-    };
-    const { asked, prompts } = person({ ...service(), ...answers });
+  it('asks again for an address with /api/v1, and for a place without its target', async () => {
+    const Address = [`${fixture.sim.url}/api/v1`, fixture.sim.url];
+    const { asked, prompts } = person({ ...service(), Address, Where: ['lake', 'delta s3://b/x'] });
     expect((await run(prompts)).code).toBe(0);
     expect(asked.map((question) => question.split(' ')[0])).toEqual([
       ...['Address', 'Address', 'Service', 'Export', 'Where', 'Where', 'Time', 'Will'],
     ]);
-  });
-
-  it('asks nothing if the file cannot be written', async () => {
-    const { asked, prompts } = person(service());
-    const { code, stderr } = await runHere(['init', '--config', join(fixture.dir, 'no/x.json')], { prompts });
-    expect([code, stderr, asked]).toEqual([2, expect.stringContaining('its folder does not exist'), []]);
   });
 
   it('replaces a file only if that is confirmed, and needs a terminal', async () => {
