@@ -75,13 +75,6 @@ FROM event_logs
 GROUP BY ALL ORDER BY day DESC LIMIT ${DEMO_DAYS}`,
   },
   {
-    title: 'The most frequent events',
-    sql: `SELECT df_event_name, count(*) AS events,
-  count(DISTINCT df_unified_id) AS people
-FROM event_logs
-GROUP BY ALL ORDER BY events DESC LIMIT 5`,
-  },
-  {
     title: 'Revenue by day: event_logs holds each purchase once, however many items it has',
     sql: `SELECT df_server_datetime::DATE::VARCHAR AS day,
   count(*) AS purchases,
