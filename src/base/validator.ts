@@ -18,6 +18,8 @@ export interface SchemaError {
 export const firstProblemText = (validate: Validator): string => problemText(validate.errors?.[0]);
 
 export function problemText({ instancePath = '', message = 'is wrong', params }: Partial<SchemaError> = {}): string {
-  const constant = params?.allowedValue;
-  return `${instancePath.slice(1) || 'it'} ${constant === undefined ? message : `must be ${constant}`}`;
+  const subject = instancePath.slice(1) || 'it';
+  const { allowedValue: constant, additionalProperty: unknownKey } = params ?? {};
+  if (unknownKey !== undefined) return `${subject} has the unknown key ${unknownKey}`;
+  return `${subject} ${constant === undefined ? message : `must be ${constant}`}`;
 }

@@ -30,8 +30,6 @@ export function parseScenario(source: unknown): Scenario {
   // The validation fills in the defaults.
   const value: unknown = structuredClone(source);
   if (validateScenario<Scenario>(value)) return value;
-  const problems = (validateScenario.errors ?? []).map((error) =>
-    error.keyword === 'additionalProperties' ? `"${error.params.additionalProperty}" is not known` : problemText(error),
-  );
-  throw configError(`The scenario cannot be used: ${[...new Set(problems)].join('; ')}. See docs/simulator.md.`);
+  const problems = (validateScenario.errors ?? []).map(problemText).join('; ');
+  throw configError(`The scenario cannot be used: ${problems}. See docs/simulator.md.`);
 }

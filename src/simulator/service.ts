@@ -61,7 +61,7 @@ export interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly serviceId: string | null;
-  /** Parsed JSON; undefined if the body or its content type is something else. */
+  /** Parsed JSON; undefined for another body. */
   readonly body: unknown;
   /** Aborted when the connection is closed or the answer is over. */
   readonly signal: AbortSignal;

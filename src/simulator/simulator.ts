@@ -5,6 +5,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { tryParseJson } from '../base/json.ts';
@@ -20,12 +21,11 @@ export interface Simulator {
 }
 
 const LOOPBACK = '127.0.0.1';
-const MAX_BODY_BYTES = 1024 * 1024;
-const ROUTES: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
-  '/api/v1/export/event': serveExport,
-  '/api/v1/export/userprofile': serveProfiles,
-  '/api/v1/identities/delete': serveDelete,
-};
+const ROUTES: ReadonlyMap<string, (exchange: Exchange) => Promise<void>> = new Map([
+  ['/api/v1/export/event', serveExport],
+  ['/api/v1/export/userprofile', serveProfiles],
+  ['/api/v1/identities/delete', serveDelete],
+]);
 
 /**
  * Starts the embedded service on loopback; port 0 takes a free one. `scenario` has keys of schemas/scenario.json.
@@ -65,27 +65,13 @@ async function serveRequest(service: SimulatedService, req: IncomingMessage, res
   res.on('error', () => connection.abort());
   try {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
-    const serve = Object.hasOwn(ROUTES, pathname) ? ROUTES[pathname] : undefined;
-    const text = await readBody(req);
-    const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
-    const body = isJson ? tryParseJson(text) : undefined;
+    const body = tryParseJson(await text(req));
     const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), signal: connection.signal };
-    if (serve === undefined) return answerFailure(exchange, 404, 'not_found');
-    if (req.method !== 'POST') return answerFailure(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
-    await serve(exchange);
+    const serve = ROUTES.get(pathname);
+    if (serve === undefined) answerFailure(exchange, 404, 'not_found');
+    else await serve(exchange);
   } catch {
-    // The client is gone, its request was too large, or the simulator has a defect. The service never answers so.
+    // The client is gone, or the simulator has a defect. The service never answers so.
     res.destroy();
   }
-}
-
-async function readBody(req: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of req as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MAX_BODY_BYTES) throw new Error('The body is too large.');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

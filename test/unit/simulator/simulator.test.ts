@@ -119,6 +119,6 @@ describe('answers', () => {
     await start();
     const refused = startSimulator({ scenario: { rows: 5, exports_per_hour: -1 } });
     await expect(refused).rejects.toThrow(UserError);
-    await expect(refused).rejects.toThrow(/"rows" is not known; exports_per_hour must be >= 0/);
+    await expect(refused).rejects.toThrow(/it has the unknown key rows; exports_per_hour must be >= 0/);
   });
 });
