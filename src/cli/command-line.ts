@@ -62,6 +62,7 @@ export function declareOptions<T>(parser: Argv<T>, options: OptionTable): Argv<T
   return parser;
 }
 
+/** Splits a line, parses its values, and tells of one problem with it, if there are any. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   const { command, optionWords, words, wordCountProblem } = await splitLine(argv);
   const [commandWord, ...argumentWords] = words;
@@ -70,35 +71,36 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const commandOptions = Object.entries(options).map(([key, option]) => {
     return { key, option, name: optionName(key), words: [optionWords[key] ?? []].flat().map(String) };
   });
-  const values: Record<string, unknown> = {};
-  const valueProblems: UserError[] = [];
-  for (const optionWithWords of [...commandArguments, ...commandOptions]) {
-    try {
-      values[optionWithWords.key] = parseOption(optionWithWords);
-    } catch (error) {
-      if (!(error instanceof UserError)) throw error;
-      valueProblems.push(error);
-    }
-  }
+  const { values, valueProblem } = parseValues([...commandArguments, ...commandOptions]);
 
   const isUnknownCommand = command === undefined && commandWord !== undefined;
   const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
   const optionProblem = unknownOptionError(optionWords, options);
+  // Behind an unknown command all options seem unknown. One before the command has taken its name as a word.
+  const nameProblem = argv[0]?.startsWith('-') ? (optionProblem ?? commandProblem) : (commandProblem ?? optionProblem);
+  // The word may be an id or a secret, and cannot be shown: any other problem tells more.
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
-  // The first of these is told.
-  const [toldProblem] = [
-    // Then the line is not split at all.
-    wordCountProblem,
-    // An unknown name makes other words seem wrong or surplus. Behind an unknown command all options seem unknown. An
-    // unknown option before the command has taken its name as a word.
-    ...(argv[0]?.startsWith('-') ? [optionProblem, commandProblem] : [commandProblem, optionProblem]),
-    ...valueProblems,
-    // The word may be an id or a secret, and cannot be shown: any other problem tells more.
-    hasSurplusWord ? configError('there is a word too many.') : undefined,
-  ].filter((problem) => problem !== undefined);
+  const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
+  // With a wrong number of words the line is not split at all. An unknown name makes other words seem wrong.
+  const toldProblem = wordCountProblem ?? nameProblem ?? valueProblem ?? surplusProblem;
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = toldProblem?.withMessage(`${toldProblem.message} ${helpHint}`);
   return { command, problem, values: values as CommandLine['values'] };
+}
+
+/** The values by key, without those that are given in a wrong way, and the first problem with one of these. */
+function parseValues(options: readonly OptionWithWords[]) {
+  const values: Record<string, unknown> = {};
+  let valueProblem: UserError | undefined;
+  for (const option of options) {
+    try {
+      values[option.key] = parseOption(option);
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      valueProblem ??= error;
+    }
+  }
+  return { values, valueProblem };
 }
 
 const optionsOf = (command: Command | undefined): OptionTable => ({ ...command?.options, ...GLOBAL_OPTIONS });
