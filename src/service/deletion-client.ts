@@ -50,10 +50,6 @@ export class DeletionClient {
    */
   async deleteProfile(externalId: string, signal: AbortSignal, hasConfirmed: () => boolean): Promise<DeletionAnswer> {
     signal.throwIfAborted();
-    if (!isSendable(externalId)) {
-      const message = 'The id is empty or no valid Unicode text: nothing was sent for it.';
-      return answerWithoutStatus('rejected', 'not_text', message);
-    }
     const { clock, serviceId, importToken } = this.#options;
     const request = serviceRequest(
       '/api/v1/identities/delete',
@@ -96,9 +92,6 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
   message,
   quotaReport: NO_QUOTA_REPORT,
 });
-
-/** True for an id that JSON carries unchanged. Any other would name somebody else at the service, or nobody. */
-const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 /** The answer where none came, or no whole one: the profile may be deleted, and a second request is harmless. */
 function answerForError(error: unknown, host: string): DeletionAnswer {

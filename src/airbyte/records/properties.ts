@@ -19,7 +19,7 @@ interface StreamColumn {
 }
 
 /** A column under the name that it has in the records. */
-export interface Property extends StreamColumn {
+interface Property extends StreamColumn {
   readonly name: string;
 }
 

@@ -47,22 +47,17 @@ export function recordColumn(
 /** What stands before the value of a member: `,"name":`. */
 export const memberLabel = (name: string): Uint8Array => Buffer.from(`,${JSON.stringify(name)}:`);
 
-/** A codec that no cell fits. */
-const NO_CELL_CODEC: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
-
 /**
- * The codec of a property, and the zone in which its cells are read. A schema without a type is that of a text.
+ * The codec of a property, and the zone in which its cells are read. A schema of no column type is that of a text.
  *
  *   property           configured zone    cells that fit             their zone
  *   an instant         yes                datetimes                  the configured one
  *   an instant         no                 those with a UTC offset    UTC
  *   of another type                       those of this type         none
- *   as an object                          none
  */
 function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
   const propertySchema: JsonObject = isObject(schema) ? schema : {};
   const type = typeOfSchema(propertySchema);
-  if (type === undefined) return { codec: NO_CELL_CODEC, zone: undefined };
   if (type !== 'datetime' || propertySchema.airbyte_type === 'timestamp_without_timezone') {
     return { codec: codecOf(type, undefined), zone: undefined };
   }
@@ -71,14 +66,13 @@ function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColu
   return { codec: { ...codecOf('datetime', utc), forms: DATETIME_OFFSET }, zone: utc };
 }
 
-/** The column type of a property; undefined if no cell can be a value of it. */
-function typeOfSchema({ type, format, items }: JsonObject): ColumnType | undefined {
+function typeOfSchema({ type, format, items }: JsonObject): ColumnType {
   const jsonTypes: readonly unknown[] = [type ?? 'string'].flat();
   if (jsonTypes.includes('string')) return format === 'date' ? 'date' : format === 'date-time' ? 'datetime' : 'string';
   if (jsonTypes.includes('boolean')) return 'boolean';
   if (jsonTypes.includes('number')) return 'double';
   if (jsonTypes.includes('integer')) return 'long';
-  if (!jsonTypes.includes('array')) return undefined;
+  if (!jsonTypes.includes('array')) return 'string';
   const itemType = typeOfSchema(isObject(items) ? items : {});
-  return COLUMN_TYPES.find((listType) => listType === `${itemType}[]`);
+  return COLUMN_TYPES.find((listType) => listType === `${itemType}[]`) ?? 'string[]';
 }

@@ -2,7 +2,7 @@ import { transientError, UserError } from '../../base/errors.ts';
 import { nfc, sentenceOf } from '../../base/text.ts';
 import type { ColumnScan } from '../../cells/columns/column-scanner.ts';
 import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/header.ts';
-import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
+import { codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { type DiscoveredColumn, discoverColumns, discoveredType } from '../../extract/discover-columns.ts';
@@ -12,7 +12,7 @@ import { openExportClient } from '../../service/export/client.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../../service/export/profiles.ts';
 import { readConfig, type Verb } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
-import { discoveredProperties, type Property } from '../records/properties.ts';
+import { discoveredProperties } from '../records/properties.ts';
 import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
 
 /** Longest waits (ms) for the quota, the columns of the events, and all profiles. A platform waits nine minutes. */
@@ -80,7 +80,10 @@ export function discoveredStream(
 ): AirbyteStream {
   const { addedProperties, primaryKey, syncCapabilities } = STREAMS[name];
   const properties = discoveredProperties(name, headerColumns(columns.map(({ source }) => source)));
-  const schemas = properties.map((property) => [property.name, schemaOf(property, columns[property.index].type, zone)]);
+  const schemas = properties.map(({ name: property, index }) => [
+    property,
+    codecOf(columns[index].type, zone).jsonSchema,
+  ]);
   return {
     name,
     json_schema: {
@@ -92,12 +95,4 @@ export function discoveredStream(
     source_defined_primary_key: [[primaryKey]],
     ...syncCapabilities,
   };
-}
-
-/** The schema of a property. If its name got a hash, a description names the column of the export. */
-function schemaOf({ name, plainName, column }: Property, type: ColumnType, zone: Zone | undefined): object {
-  const schema = codecOf(type, zone).jsonSchema;
-  if (name === plainName) return schema;
-  const description = `Column ${JSON.stringify(column.source)} of the export: another has this name, in upper or lower case.`;
-  return { ...schema, description };
 }

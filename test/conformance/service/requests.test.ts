@@ -91,13 +91,4 @@ describe('the request for a deletion', () => {
     }
     expect(new Set(requests.map(({ connection }) => connection)).size).toBe(1);
   });
-
-  it('is never sent for an id that the service would read as another one', async () => {
-    const { answers, requests } = await remove(['', 'half a pair \uD83D']);
-    expect(answers.map(({ kind, code }) => [kind, code])).toEqual([
-      ['rejected', 'not_text'],
-      ['rejected', 'not_text'],
-    ]);
-    expect(requests).toEqual([]);
-  });
 });

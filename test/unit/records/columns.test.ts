@@ -26,7 +26,7 @@ describe('a column of records', () => {
     const { data } = await fixture.write(csv, [{ name: 'events', schemas: new Map(properties) }]);
     expect(data('events')).toEqual([
       { plain: ['1'], l: [1], d: [1.5], b: null, any: ['2'] },
-      { plain: ['a'], l: null, d: [2], b: null, any: [] },
+      { plain: ['a'], l: null, d: [2], b: [], any: [] },
     ]);
   });
 

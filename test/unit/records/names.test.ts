@@ -11,12 +11,11 @@ const nameWithHash = (name: string, source: string): string =>
   `${name}_${createHash('sha256').update(source).digest('hex').slice(0, 6)}`;
 const withHash = (name: string): string => nameWithHash(name, name);
 
-/** The schemas of a stream in the catalog that `discover` prints for these columns. */
-function schemasOf(stream: StreamName, columns: readonly string[]) {
+/** The properties of a stream in the catalog that `discover` prints for these columns. */
+function propertiesOf(stream: StreamName, columns: readonly string[]): string[] {
   const typed = columns.map((source) => ({ source, type: 'string' }) as const);
-  return discoveredStream(stream, typed, undefined).json_schema.properties ?? {};
+  return Object.keys(discoveredStream(stream, typed, undefined).json_schema.properties ?? {});
 }
-const propertiesOf = (...discovered: Parameters<typeof schemasOf>) => Object.keys(schemasOf(...discovered));
 
 describe('the properties of a discovered catalog', () => {
   it('are those of the three streams, each with its columns', () => {
@@ -62,10 +61,6 @@ describe('the properties of a discovered catalog', () => {
       'ÄNDERUNG',
       withHash('Änderung'),
     ]);
-    expect(schemasOf('events', ['Color', 'color'])).toMatchObject({
-      [withHash('Color')]: { description: expect.stringContaining('"Color"') },
-      color: expect.not.objectContaining({ description: expect.anything() }),
-    });
     // The cursor and the keys of a stream keep their names.
     const keys = ['df_server_datetime', 'df_event_log_id', 'df_event_name'];
     const others = keys.map((name) => name.toUpperCase());
