@@ -26,7 +26,7 @@ export interface BucketAccess extends BucketFolder {
   readonly sendOptions: { readonly abortSignal: AbortSignal };
 }
 
-/** An object, a version or an upload of a folder, by its key. `date`: when it was written or begun. */
+/** An object or a version of a folder, by its key. `date`: when it was written. */
 export const toStoredObject = ({ prefix }: BucketFolder, key: string, date: Date | undefined): StoredObject => ({
   path: key.slice(prefix.length),
   modified: date?.getTime() ?? 0,

@@ -1,9 +1,4 @@
-import type {
-  ListMultipartUploadsCommandOutput,
-  ListObjectVersionsCommandOutput,
-  ObjectIdentifier,
-  ObjectVersion,
-} from '@aws-sdk/client-s3';
+import type { ListObjectVersionsCommandOutput, ObjectIdentifier, ObjectVersion } from '@aws-sdk/client-s3';
 import { configError } from '../base/errors.ts';
 import { mapConcurrently } from './concurrently.ts';
 import { type BucketAccess, toStoredObject } from './s3-client.ts';
@@ -29,12 +24,7 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
 
 /** Removes earlier versions and delete markers below a prefix, and of the objects to erase the latest version, too. */
 export async function eraseVersions(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
-  const { client, bucket, sendOptions } = access;
-  const listPage = (after?: ListObjectVersionsCommandOutput) => {
-    const position = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
-    return client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
-  };
-  const pages = await allPages(access, 's3:ListBucketVersions', listPage);
+  const pages = await listVersions(access, prefix);
   const isErased = ({ Key = '', IsLatest, LastModified }: ObjectVersion) =>
     IsLatest === false || shouldErase(toStoredObject(access, Key, LastModified));
   const versions = pages.flatMap(({ Versions = [] }) => Versions.filter(isErased));
@@ -49,68 +39,30 @@ export async function eraseVersions(access: BucketAccess, prefix: string, should
   }
 }
 
-/** Aborts the unfinished uploads of the objects to erase below a prefix. */
-export async function abortUploads(access: BucketAccess, prefix: string, shouldErase: ErasePredicate): Promise<void> {
-  const { client, bucket, sendOptions } = access;
-  const listPage = (after?: ListMultipartUploadsCommandOutput) => {
-    const position = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
-    return client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...position }, sendOptions);
-  };
-  const pages = await allPages(access, 's3:ListBucketMultipartUploads', listPage);
-  const uploads = pages.flatMap(({ Uploads = [] }) => Uploads);
-  for (const { Key, UploadId, Initiated } of uploads) {
-    if (Key?.startsWith(prefix) !== true || !shouldErase(toStoredObject(access, Key, Initiated))) continue;
-    await abortUpload(access, Key, UploadId);
-  }
-}
-
-/** Begins an upload and aborts it, if the store knows uploads. Fails as a purge would that meets an unfinished one. */
-export async function checkAbortable(access: BucketAccess, key: string): Promise<void> {
-  const { client, bucket, sendOptions } = access;
-  const upload = await client
-    .createMultipartUpload({ Bucket: bucket, Key: key }, sendOptions)
-    .catch((error) => undefinedIfUnsupported(error, access, 's3:PutObject'));
-  if (upload !== undefined) await abortUpload(access, key, upload.UploadId);
-}
-
-async function abortUpload(access: BucketAccess, Key: string, UploadId?: string): Promise<void> {
-  const { client, bucket, sendOptions } = access;
-  await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, sendOptions).catch((error) => {
-    // Its writer completed it first, or the answer to this very request was lost.
-    if (s3ErrorNameOf(error) !== 'NoSuchUpload') throw explainForbidden(error, access, 's3:AbortMultipartUpload');
-  });
-}
-
 /**
- * The pages of a listing, which needs a right; none from a store that does not know it. All at once: a store may
- * continue from an item only while that exists, and the caller removes the items.
+ * The pages of all versions below a prefix; none from a store that does not know versions. They are listed before one
+ * is removed: a store may continue from a version only while that exists.
  */
-async function allPages<P extends ListObjectVersionsCommandOutput | ListMultipartUploadsCommandOutput>(
-  access: BucketAccess,
-  right: string,
-  listPage: (after?: P) => Promise<P>,
-): Promise<P[]> {
-  const pages: P[] = [];
+async function listVersions(access: BucketAccess, prefix: string): Promise<ListObjectVersionsCommandOutput[]> {
+  const { address, client, bucket, sendOptions } = access;
+  const pages: ListObjectVersionsCommandOutput[] = [];
   for (;;) {
-    const page = await listPage(pages.at(-1)).catch((error) => undefinedIfUnsupported(error, access, right));
+    const { NextKeyMarker: KeyMarker, NextVersionIdMarker: VersionIdMarker } = pages.at(-1) ?? {};
+    const input = { Bucket: bucket, Prefix: prefix, KeyMarker, VersionIdMarker };
+    const page = await client.listObjectVersions(input, sendOptions).catch((error) => {
+      if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
+      throw explainForbidden(error, access, 's3:ListBucketVersions');
+    });
     if (page !== undefined) pages.push(page);
     if (page?.IsTruncated !== true) return pages;
     if (!page.NextKeyMarker)
-      throw configError(`${access.address} gives half a list, without a marker of the next page: use another store.`);
+      throw configError(`${address} gives half a list, without a marker of the next page: use another store.`);
   }
-}
-
-/** Undefined for a request that the store does not know; else it throws. */
-function undefinedIfUnsupported(error: unknown, access: BucketAccess, right: string): undefined {
-  if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
-  throw explainForbidden(error, access, right);
 }
 
 /** Gives an error of a request as it is, or one that names the right if the key lacks it. */
 function explainForbidden(error: unknown, { address }: BucketAccess, right: string): unknown {
   if (s3StatusOf(error) !== S3_STATUS.forbidden) return error;
-  const message =
-    `${address}: objects, earlier versions or unfinished uploads cannot be removed (${s3ErrorNameOf(error)}): give the key ` +
-    `the right ${right}.`;
-  return configError(message, { cause: error });
+  const why = `objects or their earlier versions cannot be removed (${s3ErrorNameOf(error)})`;
+  return configError(`${address}: ${why}: give the key the right ${right}.`, { cause: error });
 }

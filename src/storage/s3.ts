@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -11,9 +11,8 @@ import { configError, transientError } from '../base/errors.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, toStoredObject } from './s3-client.ts';
-import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
+import { deleteObjects, eraseVersions } from './s3-erase.ts';
 import { isBrokenBody, S3_STATUS, s3AnswerOf, s3ErrorNameOf, s3StatusOf, storeError } from './s3-failures.ts';
-import { upload } from './s3-upload.ts';
 import { type ErasePredicate, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
@@ -120,7 +119,9 @@ class S3Storage implements Storage {
 
   moveIn(localPath: string, path: string): Promise<void> {
     return this.#withStoreErrors(async () => {
-      await upload(this.#access, this.#key(path), localPath);
+      const { client, sendOptions } = this.#access;
+      // Not as a stream, which the SDK could not send again. Nor in parts: those of a killed run would stay.
+      await client.putObject({ ...this.#objectAt(path), Body: await readFile(localPath) }, sendOptions);
       await rm(localPath, { force: true });
     });
   }
@@ -147,7 +148,6 @@ class S3Storage implements Storage {
     // For a store without versions. In a bucket with versions it adds delete markers, which go with them below.
     await this.remove(objects.map(({ path }) => path));
     const prefix = this.#key(`${folder}/`);
-    await this.#withStoreErrors(() => abortUploads(this.#access, prefix, shouldErase));
     await this.#withStoreErrors(() => eraseVersions(this.#access, prefix, shouldErase));
   }
 
@@ -156,8 +156,6 @@ class S3Storage implements Storage {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
     await this.erase(folder, () => true);
-    // Last: without the right to abort, the upload stays.
-    await this.#withStoreErrors(() => checkAbortable(this.#access, this.#key(`${folder}/upload`)));
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 // This folder: where tables of files are stored. This file is the contract. `open.ts` opens the storage of an address:
 // `disk.ts` is a folder of a disk, `s3.ts` a bucket. `s3-client.ts` makes its client, and `s3-failures.ts` says what an
-// error of it means. `s3-upload.ts` sends a file, and `s3-erase.ts` removes objects with their earlier versions.
-// `concurrently.ts` bounds the requests that are under way.
+// error of it means. `s3-erase.ts` removes objects with their earlier versions. `concurrently.ts` bounds the requests
+// that are under way.
 
 import { randomUUID } from 'node:crypto';
 import { configError } from '../base/errors.ts';
@@ -17,9 +17,9 @@ export interface StoredObject {
 export type ErasePredicate = (object: StoredObject) => boolean;
 
 /**
- * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there. What else
- * a kill leaves lies in the folder of that object: `list` shows it, or `erase` finds it. What is stored when a
- * method returns survives any crash. A failure of the store is a UserError that names the address. Its kind is `config`
+ * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there. A kill
+ * leaves at most a temporary file in the folder of the object, which `list` shows. What is stored when a method returns
+ * survives any crash. A failure of the store is a UserError that names the address. Its kind is `config`
  * if the user must act, `transient` if a retry may succeed, else `system`.
  */
 export interface Storage {
@@ -52,10 +52,7 @@ export interface Storage {
   localFile(path: string, copyPath: string): Promise<string>;
   /** Removes objects; missing objects are no failure. */
   remove(paths: readonly string[]): Promise<void>;
-  /**
-   * Removes these objects below a folder with all their versions, and the earlier versions of all others there. An
-   * unfinished upload counts as an object that was written when it began.
-   */
+  /** Removes these objects below a folder with all their versions, and the earlier versions of all others there. */
   erase(folder: string, shouldErase: ErasePredicate): Promise<void>;
   /**
    * Throws a configuration failure unless `erase` would remove the last byte of these objects. In a bucket it

@@ -68,7 +68,6 @@ const DATABASE = /\.duckdb(\.rewriting)?(\.[0-9a-f]+\.tmp)?(\.wal)?$/;
 const SYNCS = /^\s*(COMMIT|CHECKPOINT|ATTACH|DETACH)\b/i;
 const S3_CHANGES: ReadonlyMap<string, string> = new Map([
   ['PutObject', 'store'],
-  ['CompleteMultipartUpload', 'store'],
   ['DeleteObject', 'remove'],
 ]);
 /** A machine is not up again at once: who was alive before is silent for long. */

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -24,7 +24,6 @@ export interface S3Request {
   readonly attempt: number;
 }
 
-const MAX_PARTS = 10_000;
 /** Pause between two bytes of a slow answer (ms). */
 const SLOW_MS = 100;
 const S3_KEY = 'fake-key-id';
@@ -43,7 +42,7 @@ interface Version {
   readonly modified: Date;
 }
 
-/** A bucket in memory, on loopback: conditional creates, multipart uploads, and whatever goes wrong that a test sets. */
+/** A bucket in memory, on loopback: conditional creates, versions, and whatever goes wrong that a test sets. */
 export class FakeS3 {
   /** The versions of a versioned bucket, newest first; absent if it does not know versions. */
   versions: Version[] | undefined;
@@ -51,10 +50,6 @@ export class FakeS3 {
   pageSize = 1_000;
   now = () => new Date();
   readonly objects = new Map<string, Held>();
-  readonly uploads = new Map<
-    string,
-    { readonly key: string; readonly began: Date; readonly parts: Map<number, Buffer> }
-  >();
   readonly requests: S3Request[] = [];
   outcomeOf: (request: S3Request) => S3Outcome = () => 'normal';
   /** Called once a request was executed, before its answer is sent. */
@@ -155,7 +150,7 @@ export class FakeS3 {
       }
       return void response.end();
     }
-    response.end(what.startsWith('Head') ? undefined : answer.body);
+    response.end(answer.body);
   }
 
   #answer(request: IncomingMessage, requested: ParsedRequest, outcome: S3Outcome): Answer {
@@ -171,16 +166,14 @@ export class FakeS3 {
   #execute(requested: ParsedRequest, isCreate: boolean, range: string | undefined): Answer {
     const { what, key, query, body } = requested;
     if (!this.knowsPrefixes) query.delete('prefix');
-    if (what === 'GetObject' || what === 'HeadObject') return this.#get(key, range);
+    if (what === 'GetObject') return this.#get(key, range);
     if (what === 'PutObject') {
       if (isCreate && this.objects.has(key)) return refusal(412, 'PreconditionFailed');
       return this.#store(key, body);
     }
     if (what === 'DeleteObject') return this.#delete(key, query.get('versionId'));
     if (what === 'ListObjectsV2') return this.#list(query);
-    if (what === 'ListObjectVersions') return this.#listVersions(query);
-    if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '', query);
-    return this.#multipart(requested);
+    return this.#listVersions(query);
   }
 
   #get(key: string, range: string | undefined): Answer {
@@ -196,7 +189,7 @@ export class FakeS3 {
     const modified = this.now();
     this.objects.set(key, { bytes, modified });
     this.versions?.unshift({ id: randomUUID(), key, bytes, modified });
-    return { status: 200, headers: { etag: etag(bytes) }, body: Buffer.alloc(0) };
+    return { status: 200, headers: {}, body: Buffer.alloc(0) };
   }
 
   #delete(key: string, id: string | null): Answer {
@@ -242,48 +235,6 @@ export class FakeS3 {
     const next = more ? `<NextContinuationToken>${escaped(page.at(-1) ?? '')}</NextContinuationToken>` : '';
     return ok(`<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`);
   }
-
-  #listUploads(prefix: string, query: URLSearchParams): Answer {
-    const placeOf = ([id, { key }]: [string, { key: string }]) => `${key}\n${id}`;
-    const from = `${query.get('key-marker') ?? ''}\n${query.get('upload-id-marker') ?? ''}`;
-    const below = [...this.uploads].filter((upload) => upload[1].key.startsWith(prefix) && placeOf(upload) > from);
-    const sorted = below.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
-    const page = sorted.slice(0, this.pageSize);
-    const uploads = page.map(
-      ([id, { key, began }]) =>
-        `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${began.toISOString()}</Initiated></Upload>`,
-    );
-    const [id, { key }] = page.at(-1) ?? ['', { key: '' }];
-    const next = `<NextKeyMarker>${escaped(key)}</NextKeyMarker><NextUploadIdMarker>${id}</NextUploadIdMarker>`;
-    const more = `<IsTruncated>${sorted.length > page.length}</IsTruncated>${next}`;
-    return ok(`<ListMultipartUploadsResult>${more}${uploads.join('')}</ListMultipartUploadsResult>`);
-  }
-
-  #multipart({ what, key, query, body }: ParsedRequest): Answer {
-    const id = query.get('uploadId') ?? randomUUID();
-    if (what === 'CreateMultipartUpload') {
-      this.uploads.set(id, { key, began: this.now(), parts: new Map() });
-      return ok(`<InitiateMultipartUploadResult><UploadId>${id}</UploadId></InitiateMultipartUploadResult>`);
-    }
-    const upload = this.uploads.get(id);
-    if (upload === undefined) return refusal(404, 'NoSuchUpload');
-    const number = Number(query.get('partNumber'));
-    if (what === 'UploadPart') {
-      if (number < 1 || number > MAX_PARTS) return refusal(400, 'InvalidArgument');
-      upload.parts.set(number, body);
-      return { status: 200, headers: { etag: etag(body) }, body: Buffer.alloc(0) };
-    }
-    if (what === 'AbortMultipartUpload') {
-      this.uploads.delete(id);
-      return { status: 204, headers: {}, body: Buffer.alloc(0) };
-    }
-    const parts = partsIn(body.toString()).map((part) => ({ ...part, bytes: upload.parts.get(part.number) }));
-    const isWhole = parts.every((part, i) => part.number === i + 1 && part.bytes && part.etag === etag(part.bytes));
-    if (!isWhole || parts.length === 0) return refusal(400, 'InvalidPart');
-    this.uploads.delete(id);
-    this.#store(key, Buffer.concat(parts.map(({ bytes = Buffer.alloc(0) }) => bytes)));
-    return ok('<CompleteMultipartUploadResult></CompleteMultipartUploadResult>');
-  }
 }
 
 // What the bucket of the tests receives and answers, in the words of the protocol of S3.
@@ -303,29 +254,15 @@ interface Answer {
 }
 
 function operationOf({ method, key, query }: { method: string; key: string; query: URLSearchParams }): string {
-  const isPart = query.has('uploadId');
-  if (method === 'HEAD') return key === '' ? 'HeadBucket' : 'HeadObject';
-  if (method === 'PUT') return isPart ? 'UploadPart' : 'PutObject';
-  if (method === 'DELETE') return isPart ? 'AbortMultipartUpload' : 'DeleteObject';
-  if (method === 'POST') {
-    return query.has('uploads') ? 'CreateMultipartUpload' : 'CompleteMultipartUpload';
-  }
+  if (method === 'PUT') return 'PutObject';
+  if (method === 'DELETE') return 'DeleteObject';
   if (key !== '') return 'GetObject';
-  if (query.has('versions')) return 'ListObjectVersions';
-  return query.has('uploads') ? 'ListMultipartUploads' : 'ListObjectsV2';
-}
-
-/** The parts that the end of an upload names. */
-function partsIn(xml: string) {
-  return [...xml.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part]) => {
-    const of = (name: string) => unescaped(new RegExp(`<${name}>([^<]*)</${name}>`).exec(part)?.[1] ?? '');
-    return { number: Number(of('PartNumber')), etag: of('ETag') };
-  });
+  return query.has('versions') ? 'ListObjectVersions' : 'ListObjectsV2';
 }
 
 /** Takes some of the body, or gives half a head, and hangs up. */
 function cut(request: IncomingMessage, response: ServerResponse): void {
-  if (request.method === 'GET' || request.method === 'HEAD') {
+  if (request.method === 'GET') {
     response.writeHead(200, { 'content-length': 1_000 });
     response.write('half');
   }
@@ -339,7 +276,4 @@ const refusal = (status: number, code: string, message = 'as the test wants it',
   headers: XML,
   body: Buffer.from(`<Error><Code>${code}</Code><Message>${message}</Message>${more}</Error>`),
 });
-const etag = (bytes: Buffer) => `"${createHash('md5').update(bytes).digest('hex')}"`;
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-const unescaped = (text: string) =>
-  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&');

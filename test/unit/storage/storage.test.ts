@@ -1,15 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import fs, { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
-import type { CreateMultipartUploadCommandInput } from '@aws-sdk/client-s3';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openStorage } from '../../../src/storage/open.ts';
 import { s3ClientOf } from '../../../src/storage/s3-client.ts';
-import { upload } from '../../../src/storage/s3-upload.ts';
 import { checkConditionalWrites, listAll, type Storage, type StoredObject } from '../../../src/storage/storage.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
@@ -151,11 +148,6 @@ async function using<T>(work: (storage: Storage) => Promise<T>, stop = signal): 
 const fail = (operation: string, outcome: S3Outcome) => {
   s3.outcomeOf = ({ what }) => (what === operation ? outcome : 'normal');
 };
-function large() {
-  const [path, bytes] = [join(dir, 'large'), randomBytes(34 * 1024 * 1024)];
-  writeFileSync(path, bytes);
-  return { path, bytes };
-}
 
 describe('the time of a request to a bucket', () => {
   const get = async (outcome: 'slow' | 'stalled') => {
@@ -184,25 +176,6 @@ describe('a store of another vendor', () => {
     });
     expect(s3.objects.size).toBe(0);
     expect(s3.headers.flat().filter((name) => name.startsWith('x-amz-checksum'))).toEqual([]);
-  });
-
-  it('but AWS gets them, and is told so at the beginning of an upload', async () => {
-    vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
-    const client = await s3ClientOf({});
-    const begun: unknown[] = [];
-    client.middlewareStack.add(
-      () => async (args) => {
-        begun.push((args.input as CreateMultipartUploadCommandInput).ChecksumAlgorithm);
-        throw new Error('nothing is sent');
-      },
-      { step: 'initialize', priority: 'high' },
-    );
-    writeFileSync(join(dir, 'large'), Buffer.alloc(2 ** 24 + 1));
-    const folder = { address: 's3://bucket', bucket: 'bucket', prefix: '' };
-    const access = { ...folder, client, sendOptions: { abortSignal: signal } };
-    await expect(upload(access, 'x', join(dir, 'large'))).rejects.toThrow('nothing is sent');
-    expect(begun).toEqual(['CRC32']);
-    client.destroy();
   });
 
   it('that is a web page is refused, whatever is asked', async () => {
@@ -283,7 +256,8 @@ describe('failures of a bucket', () => {
 
   it('that pass are retried, and a lost answer is not a lost object', async () => {
     s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
-    await using((storage) => storage.write('x', 'one'));
+    writeFileSync(join(dir, 'one'), 'one');
+    await using((storage) => storage.moveIn(join(dir, 'one'), 'x'));
     expect(readFileSync(await using((storage) => storage.localFile('x', join(dir, 'copy'))), 'utf8')).toBe('one');
     s3.outcomeOf = ({ what, attempt }) => (what === 'PutObject' && attempt === 1 ? 'answer lost' : 'normal');
     await using((storage) => storage.write('y', 'two'));
@@ -364,39 +338,13 @@ describe('a bucket behind a proxy', () => {
   }, 60_000);
 });
 
-describe('a large file in a bucket', () => {
-  it.each([
-    ['UploadPart', 'cut'],
-    ['CompleteMultipartUpload', 'answer lost'],
-  ] as const)(
-    'is uploaded in parts in spite of a failing %s',
-    async (what, outcome) => {
-      const { path, bytes } = large();
-      s3.outcomeOf = (request) => (request.what === what && request.attempt === 1 ? outcome : 'normal');
-      await using((storage) => storage.moveIn(path, 'events/x'));
-      expect([s3.objects.get('lake/events/x')?.bytes.equals(bytes), s3.uploads.size]).toEqual([true, 0]);
-    },
-    60_000,
-  );
-
-  it('leaves nothing behind if a part never succeeds', async () => {
-    const { path } = large();
-    fail('UploadPart', { status: 500, code: 'InternalError' });
-    await expect(using((storage) => storage.moveIn(path, 'events/x'))).rejects.toMatchObject({ exitCode: 3 });
-    expect([s3.objects.size, s3.uploads.size]).toEqual([0, 0]);
-  }, 60_000);
-});
-
 describe('what a purge erases in a bucket', () => {
-  it('is also every older version, and unfinished uploads of what is erased', async () => {
+  it('is also every older version', async () => {
     s3.versions = [];
     s3.pageSize = 2;
     await using(async (storage) => {
       for (const text of ['one', 'two', 'three']) await storage.write('events/keep', text);
       for (const text of ['one', 'two']) await storage.write('events/gone', text);
-      const began = new Date(1_000);
-      for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
-      s3.uploads.set('young', { key: 'lake/events/a', began: new Date(2_000), parts: new Map() });
       const shouldErase = ({ path, modified }: StoredObject) => path !== 'events/keep' && modified !== 2_000;
       // Whatever is younger stays, but for the marks of what goes.
       await storage.write('events/old', 'x');
@@ -404,7 +352,6 @@ describe('what a purge erases in a bucket', () => {
       await storage.erase('events', shouldErase);
     });
     expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);
-    expect([...s3.uploads.keys()]).toEqual(['young']);
   });
 
   it('shows no removed object again, whenever it is stopped', async () => {
@@ -426,12 +373,11 @@ describe('what a purge erases in a bucket', () => {
     await using(async (storage) => {
       await storage.write('events/gone', '');
       await storage.write('other/stays', '');
-      s3.uploads.set('other', { key: 'lake/other/x', began: new Date(), parts: new Map() });
       s3.knowsPrefixes = false;
       expect(await pathsIn(storage, 'events')).toEqual(['events/gone']);
       await storage.erase('events', () => true);
     });
-    expect([s3.versions?.map(({ key }) => key), s3.uploads.size]).toEqual([['lake/other/stays'], 1]);
+    expect(s3.versions?.map(({ key }) => key)).toEqual(['lake/other/stays']);
   });
 
   it('is refused in a store that gives half a list of versions', async () => {
@@ -440,9 +386,8 @@ describe('what a purge erases in a bucket', () => {
     await expect(using((storage) => storage.checkErasable([]))).rejects.toMatchObject(failure(2, 'half a list'));
   });
 
-  it('can be all of it in a store that knows neither versions nor uploads in parts', async () => {
-    const unknown = ['ListObjectVersions', 'ListMultipartUploads', 'CreateMultipartUpload'];
-    s3.outcomeOf = ({ what }) => (unknown.includes(what) ? { status: 501, code: 'NotImplemented' } : 'normal');
+  it('can be all of it in a store that does not know versions', async () => {
+    fail('ListObjectVersions', { status: 501, code: 'NotImplemented' });
     await using((storage) => storage.checkErasable([]));
   });
 
@@ -460,9 +405,7 @@ describe('what a purge erases in a bucket', () => {
 
   it.each([
     ['ListObjectVersions', 's3:ListBucketVersions'],
-    ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
     ['DeleteObject', 's3:DeleteObject'],
-    ['AbortMultipartUpload', 's3:AbortMultipartUpload'],
   ])('needs the permission for %s, which is tried before', async (what, permission) => {
     fail(what, { status: 403, code: 'AccessDenied' });
     await expect(using((storage) => storage.checkErasable([]))).rejects.toMatchObject(failure(2, permission));

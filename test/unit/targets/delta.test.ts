@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import {
   cpSync,
   existsSync,
@@ -522,23 +522,6 @@ describe('a Delta table in a bucket', () => {
     const naming = s3.versions.filter(({ bytes }) => bytes?.includes('SECRET'));
     expect(naming).toEqual([]);
     expect(filesBelow(join(place.dir, 'spool'))).toEqual([]);
-  });
-
-  it('loses in a purge the unfinished uploads of killed runs, and those of nobody else', async () => {
-    // A bucket tells times to the second: that of the file and that of the purge may be the same.
-    const now = s3.now();
-    s3.now = () => now;
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
-    const [file, hour] = [`part-${randomUUID()}.parquet`, 3_600_000];
-    const begin = (id: string, path: string, ms: number) =>
-      s3.uploads.set(id, { key: `lake/${path}`, began: new Date(s3.now().getTime() + ms), parts: new Map() });
-    begin('killed', `events/event_date=${D2}/${file}`, -hour);
-    begin('killed first load', `user_profiles/${file}`, -hour);
-    begin('live', `events/event_date=${D2}/${file}`, hour);
-    begin('of somebody else', 'events/copy.parquet', -hour);
-    await place.purge(['m1']);
-    expect([...s3.uploads.keys()]).toEqual(['live', 'of somebody else']);
-    expect([...s3.objects.keys()].filter((key) => key.startsWith('lake/events/event_date='))).toEqual([]);
   });
 
   it.each([new Error('IO Error: Could not write file "/spool/x": No space left on device'), systemError('ENOSPC')])(
