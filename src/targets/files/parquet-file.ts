@@ -1,16 +1,17 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { identifier, literal, pathLiteral } from '../../base/sql.ts';
+import { literal, pathLiteral } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
-import { type DuckDbType, scalarOf } from '../../cells/types/duckdb-types.ts';
+import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
-import type { Engine, ResultRow } from '../../engine/session/engine.ts';
+import type { Engine } from '../../engine/session/engine.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TableName } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
-import type { ColumnStatistics, NewFile } from './place-version.ts';
+import type { NewFile } from './place-version.ts';
 
 // One Parquet file on this machine: how DuckDB reads it, and writes it.
 
@@ -53,19 +54,6 @@ export async function hashFile(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** The bytes of each row group from the first of these columns to the last one. */
-export async function byteRangesOfColumns(engine: Engine, path: string, columns: readonly string[]) {
-  if (columns.length === 0) return [];
-  const rows = await engine.rows(`
-    SELECT
-      min(coalesce(dictionary_page_offset, data_page_offset)) AS "from",
-      max(coalesce(dictionary_page_offset, data_page_offset) + total_compressed_size) AS until
-    FROM parquet_metadata(${pathLiteral(path)})
-    WHERE path_in_schema IN (${columns.map(literal).join(', ')})
-    GROUP BY row_group_id`);
-  return rows.map((row) => ({ from: Number(row.from), until: Number(row.until) }));
-}
-
 /** Writes a query into a new local file, which the next commit may store. The receipt has the number of its rows. */
 export async function writeTableFile(
   { format, engine, runFolder }: OpenPlace,
@@ -86,37 +74,12 @@ export async function writeTableFile(
     `ROW_GROUP_SIZE ${engine.isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
     ...(receipt.rows_stored > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES}`] : []),
     `KV_METADATA {${entries.join(', ')}}`,
-    'RETURN_STATS, USE_TMP_FILE false',
+    'USE_TMP_FILE false',
   ];
-  const [row] = await engine.rows(`COPY (${query}) TO ${literal(localPath)} (${options.join(', ')})`);
+  const rows = await engine.run(`COPY (${query}) TO ${literal(localPath)} (${options.join(', ')})`);
   const columns = await readFileColumns(engine, localPath);
-  const listColumns = [...columns].flatMap(([name, type]) => (scalarOf(type).isList ? name : []));
-  const statistics = new Map([...statisticsOf(row), ...(await statisticsOfLists(engine, localPath, listColumns))]);
-  const [rows, bytes] = [row.count, row.file_size_bytes].map(Number);
+  const { size: bytes } = await stat(localPath);
   const sha256 = await hashFile(localPath);
   const path = format.layout.newPath(day, table);
-  return { table, day, path, localPath, rows, bytes, statistics, columns, sha256 };
-}
-
-/** The key of a column in DuckDB's statistics. The elements of a list have a longer key. */
-const QUOTED_NAME = /^"((?:[^"]|"")*)"$/;
-
-type Entries<V> = readonly { readonly key: string; readonly value: V }[];
-type Statistics = [column: string, ColumnStatistics][];
-
-/** The statistics of columns without lists: of a list, DuckDB has those of its elements. */
-function statisticsOf(row: ResultRow): Statistics {
-  return (row.column_statistics as Entries<Entries<string>>).flatMap(({ key, value: entries }): Statistics => {
-    const quotedName = QUOTED_NAME.exec(key)?.[1];
-    if (quotedName === undefined) return [];
-    const { null_count, min = null, max = null } = Object.fromEntries(entries.map(({ key, value }) => [key, value]));
-    return [[quotedName.replaceAll('""', '"'), { nullCount: Number(null_count), min, max }]];
-  });
-}
-
-async function statisticsOfLists(engine: Engine, path: string, names: readonly string[]): Promise<Statistics> {
-  if (names.length === 0) return [];
-  const counts = names.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
-  const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquetSql([path])}`);
-  return names.map((name, i) => [name, { nullCount: Number(row[`n${i}`]), min: null, max: null }]);
+  return { table, day, path, localPath, rows, bytes, columns, sha256 };
 }

@@ -20,20 +20,10 @@ export interface TableFile {
   readonly columns: FileColumns;
 }
 
-/** DuckDB's statistics of a column of a file that it wrote. */
-export interface ColumnStatistics {
-  readonly nullCount: number;
-  /** The smallest value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */
-  readonly min: string | null;
-  readonly max: string | null;
-}
-
 /** A file that is completely written on this machine, and not part of the table yet. */
 export interface NewFile extends TableFile {
   readonly localPath: string;
   readonly rows: number;
-  /** By the name of the column. */
-  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
 /** A file that is damaged, or not as the state of the place has it. */

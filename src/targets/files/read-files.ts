@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import { appendFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
@@ -15,14 +15,12 @@ import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { type FileColumns, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
-import { byteRangesOfColumns, countRowsOfFile, readParquetSql } from './parquet-file.ts';
+import { countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
 
 // What is read of the files of a place. Those of a bucket are copied to this machine.
 
 const COPY_CONCURRENCY = 4;
-/** Bytes of the end of a file that are read first. They hold most footers, and a small file as a whole. */
-const TAIL_BYTES = 64 * 1024;
 /** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
 const MARK_BYTES = 8;
 
@@ -85,7 +83,7 @@ export async function countRowsInFiles(
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    const localPath = await localPathForColumns(place, file, []);
+    const localPath = await localFooterOf(place, file);
     try {
       rowsByDay.set(file.day, await countRowsOfFile(place.engine, localPath));
     } catch (error) {
@@ -105,44 +103,18 @@ export async function localPathOf({ storage, runFolder, localPaths }: OpenPlace,
   return localPath;
 }
 
-/**
- * As `localPathOf`, but only the footer and `columns` may be read. From a bucket it gives a copy of the same size, which
- * is empty except for the footer and the bytes from the first of these columns to the last.
- */
-export async function localPathForColumns(
-  place: OpenPlace,
-  file: TableFile,
-  columns: readonly string[],
-): Promise<string> {
-  const { storage, engine, runFolder, localPaths } = place;
+/** As `localPathOf`, but only the footer may be read: a copy of an object in a bucket is empty before it. */
+async function localFooterOf(place: OpenPlace, file: TableFile): Promise<string> {
+  const { storage, runFolder, localPaths } = place;
   const { path, bytes } = file;
-  const readRange = storage.readRange?.bind(storage, path);
-  if (readRange === undefined || localPaths.has(path)) return localPathOf(place, file);
+  if (storage.readRange === undefined || localPaths.has(path)) return localPathOf(place, file);
+  const mark = await storage.readRange(path, bytes - MARK_BYTES, bytes);
+  // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
+  const footerBytes = mark.length < MARK_BYTES ? 0 : mark.readUInt32LE();
+  const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
   const copyPath = join(runFolder.path, randomUUID());
-  const copy = await open(copyPath, 'wx', PRIVATE_FILE_MODE);
-  const tailFrom = Math.max(0, bytes - TAIL_BYTES);
-  const copyBeforeTail = async (from: number, until: number) => {
-    if (from < tailFrom) await writeAt(copy, from, await readRange(from, Math.min(until, tailFrom)));
-  };
-  try {
-    await copy.truncate(bytes);
-    const tail = await readRange(tailFrom, bytes);
-    await writeAt(copy, tailFrom, tail);
-    // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
-    const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
-    await copyBeforeTail(Math.max(0, bytes - MARK_BYTES - footerBytes), tailFrom);
-    for (const { from, until } of await byteRangesOfColumns(engine, copyPath, columns)) {
-      await copyBeforeTail(from, until);
-    }
-    return copyPath;
-  } finally {
-    await copy.close();
-  }
-}
-
-async function writeAt(file: FileHandle, position: number, bytes: Buffer): Promise<void> {
-  // A disk that is nearly full takes a part of a write and reports no error.
-  for (let done = 0; done < bytes.length; ) {
-    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
-  }
+  await writeFile(copyPath, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
+  await truncate(copyPath, footerFrom);
+  await appendFile(copyPath, await storage.readRange(path, footerFrom, bytes));
+  return copyPath;
 }

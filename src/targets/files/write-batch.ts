@@ -1,6 +1,5 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
-import { DETAIL_LOG_ID } from '../../cells/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
@@ -12,12 +11,12 @@ import { isWidened } from '../../table/column-plan.ts';
 import { commitResultOf, type StoredBatch, tableAfterBatch } from '../../table/commit.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt, type StoredReceipt } from '../../table/receipts.ts';
-import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
+import { EVENTS, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { readParquetSql, writeTableFile } from './parquet-file.ts';
 import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
-import { localPathForColumns, relationSqlOf } from './read-files.ts';
+import { localPathOf, relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
 /** A planned batch, and what the writing of each of its days needs. */
@@ -89,7 +88,7 @@ async function leaveRowsToNextDay(context: BatchContext, file: NewFile, download
   const { place, plan, filesBefore } = context;
   const nextFile = filesBefore.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
-  const sharedSql = isAlsoInSql(plan, await localPathForColumns(place, nextFile, idColumns(plan)));
+  const sharedSql = isAlsoInSql(plan, await localPathOf(place, nextFile));
   const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
@@ -103,18 +102,12 @@ async function takeRowsFromPreviousDay({ place, plan, filesBefore, changedAt }: 
   const previousFile = filesBefore.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return [];
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
-  const previousRelation = readParquetSql([await localPathForColumns(place, previousFile, idColumns(plan))]);
+  const previousRelation = readParquetSql([await localPathOf(place, previousFile)]);
   const rowsLost = await place.engine.count(`${previousRelation} WHERE ${leavingSql}`);
   if (rowsLost === 0) return [];
   const { tableBefore, columns } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
   return [await rewriteFile(place, previousFile, events, leavingSql)];
-}
-
-/** The columns by which neighbouring days are compared. */
-function idColumns({ columns }: PlannedBatch): string[] {
-  const id = findColumn(columns, DETAIL_LOG_ID);
-  return ['_key', ...(id === undefined ? [] : [id.name])];
 }
 
 /** SQL that is TRUE for a row which another file also has, else FALSE. */

@@ -71,7 +71,7 @@ function actionsOf(
     ...metaDataActions(place, snapshot, state, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeAction(add, timestamp)),
-    ...newFilesIn(fileChanges).map((file) => addAction(file, state, timestamp)),
+    ...newFilesIn(fileChanges).map((file) => addAction(file, timestamp)),
   ];
 }
 
