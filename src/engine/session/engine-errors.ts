@@ -61,27 +61,14 @@ const FAILURES = {
           `here: ATTACH '${place}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
       ),
   },
-  downloadGone: {
-    matches: inFileError(/No files found that match the pattern ".*\.csv"|Cannot open file ".*\.csv": No such file/s),
-    toUserError: (_place, sentence) =>
+  fileGone: {
+    matches: inFileError(
+      /No files found that match|Cannot open file ".*(\.csv|\.parquet|\/dfinery-spool-\w{6}\/.*)": No such file/s,
+    ),
+    toUserError: (place, sentence) =>
       transientError(
-        `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +
-          'temporary files. Run again; if it stays so, set spool_dir to a folder that nothing cleans.',
-      ),
-  },
-  runFolderGone: {
-    matches: inFileError(/Cannot open file ".*\/dfinery-spool-\w{6}\/.*": No such file/s),
-    toUserError: () =>
-      transientError(
-        'The folder of this run was removed: by another run, if this one stood still for long, or by a cleaner of temporary ' +
-          `files. Run again; ${COMMITTED_IS_KEPT}.`,
-      ),
-  },
-  parquetGone: {
-    matches: inFileError(/No files found that match|Cannot open file ".*\.parquet": No such file/s),
-    toUserError: (place) =>
-      transientError(
-        `Another run removed a file of ${place} meanwhile: run again. If it fails again, verify names what is missing.`,
+        `A file that ${place} needs is gone (${sentence}): another run removed it, or a cleaner of temporary files. Run ` +
+          'again. If it fails again, set spool_dir to a folder that nothing cleans; verify names what a place lacks.',
       ),
   },
   parquetDamaged: {
