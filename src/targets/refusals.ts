@@ -9,10 +9,16 @@ import type { LoadOptions } from './contract.ts';
 export const notLoadedError = (address: string): UserError =>
   configError(`${address} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`);
 
-/** The failure for a configured time zone that is not that of the place's first load. */
-export function otherTimezoneError(address: string, configured: string | null, stored: string | null): UserError {
-  return configError(
-    `timezone is ${configured ?? 'not set'}, but ${address} was loaded with ${stored ?? 'none'}: go on with that, load into another place, or move this one away and sync again.`,
+/** Throws a configuration failure if the configured time zone is not that of the place's first load. */
+export function checkTimezone(state: PlaceState | undefined, { address, columnSettings }: LoadOptions): void {
+  const { timezone } = columnSettings;
+  // A killed first load may leave a table without a receipt: the next one begins anew.
+  const loadedTables = TABLES.flatMap(({ name }) => state?.[name] ?? []).filter(({ receipts }) => receipts.size > 0);
+  const otherTable = loadedTables.find((table) => table.timezone !== timezone);
+  if (otherTable === undefined) return;
+  throw configError(
+    `timezone is ${timezone ?? 'not set'}, but ${address} was loaded with ${otherTable.timezone ?? 'none'}: go on with ` +
+      'that, load into another place, or move this one away and sync again.',
   );
 }
 

@@ -17,14 +17,13 @@ import type { CommitInfo } from '../../extract/export-state.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { checkLocalPath, realOrGivenPath, refuseDeadLink } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
-import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, commitResultOf, NOTHING_STORED, tableAfterBatch } from '../../table/commit.ts';
 import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkColumnTypes, checkNotPurged, otherTimezoneError } from '../refusals.ts';
+import { checkColumnTypes, checkNotPurged, checkTimezone } from '../refusals.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
@@ -57,12 +56,9 @@ async function checkCanWrite(file: string): Promise<void> {
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readStateForLoad(engine: Engine, options: LoadOptions): Promise<FileState> {
-  const { timezone } = options.columnSettings;
   const fileState = await readFileState(engine);
-  const { state } = fileState;
-  if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
-  if (state && state.events.timezone !== timezone)
-    throw otherTimezoneError(engine.file, timezone, state.events.timezone);
+  if (options.loadsProfiles) await refuseForeignProfiles(engine, fileState.state);
+  checkTimezone(fileState.state, options);
   return fileState;
 }
 
@@ -97,7 +93,6 @@ class DuckDbSink implements Sink {
       if (plan === undefined) return NOTHING_STORED;
       const { state, commit } = await this.#store(engine, stateBefore, plan);
       this.state = state;
-      logWidened(logger, plan.changes);
       return commit;
     });
   }

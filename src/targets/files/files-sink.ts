@@ -1,15 +1,14 @@
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
-import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, NOTHING_STORED } from '../../table/commit.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkNotPurged } from '../refusals.ts';
+import { checkNotPurged, checkTimezone } from '../refusals.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { checkTimezone, closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
+import { closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
 import { countRowsInFiles } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
@@ -48,8 +47,7 @@ class FilesSink implements Sink {
       this.#place.format.commit(this.#place, this.#version, prepareChange),
     );
     this.#version = version;
-    logWidened(this.#options.logger, result.columnChanges);
-    return result.commit;
+    return result;
   }
 
   recordRun(run: RunRecord): Promise<void> {
@@ -98,9 +96,9 @@ class FilesSink implements Sink {
       logger,
       countRows: (days) => countRowsInFiles(place, version, days),
     });
-    if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columnChanges: [] } };
+    if (plan === undefined) return { change: undefined, result: NOTHING_STORED };
     const { fileChanges, tableAfter, commit } = await place.engine.transaction(() => writeBatch(place, version, plan));
     const change: PlaceChange = { kind: 'load', state: withTable(state, table, tableAfter), fileChanges };
-    return { change, result: { commit, columnChanges: plan.changes } };
+    return { change, result: commit };
   }
 }

@@ -5,10 +5,9 @@ import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import type { PlaceState } from '../../table/place-state.ts';
-import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
-import type { LoadOptions, PlaceOptions } from '../contract.ts';
-import { checkColumnTypes, notLoadedError, otherTimezoneError } from '../refusals.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import type { PlaceOptions } from '../contract.ts';
+import { checkColumnTypes, checkTimezone, notLoadedError } from '../refusals.ts';
 import type { FilesFormat, Opening, OpenPlace } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
@@ -133,11 +132,4 @@ export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion
 
 export function warnOfDamage({ options: { logger, address } }: OpenPlace, version: PlaceVersion): void {
   for (const message of damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
-}
-
-/** Throws a configuration failure if a table was loaded with another time zone. */
-export function checkTimezone(state: PlaceState, { address, columnSettings: { timezone } }: LoadOptions): void {
-  const tables = TABLES.flatMap(({ name }) => state[name] ?? []);
-  const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
-  if (otherTable !== undefined) throw otherTimezoneError(address, timezone, otherTable.timezone);
 }

@@ -23,30 +23,27 @@ export interface DeltaVersion extends PlaceVersion {
   readonly tables: DeltaTables;
 }
 
-/**
- * Makes a change of a place. Writes older files anew whose columns it widens, and stores all files. Then creates the
- * entry of each table that changes, events first, and each checkpoint that is due. Throws a transient failure if another
- * writer has created an entry first.
- */
+/** Makes a change of a place in three steps. Throws a transient failure if another writer has created an entry first. */
 export async function commitToTables(
   place: OpenPlace,
   version: DeltaVersion,
   change: PlaceChange,
 ): Promise<DeltaTables> {
   const { storage } = place;
-  const { tables: tablesBefore } = version;
+  // 1. The older files with values of a column that widens are written anew, on this machine.
   const fileChanges = [...change.fileChanges];
   for await (const rewritten of rewriteOutdated(place, version.files, change)) fileChanges.push(rewritten);
+  // 2. All new files are stored. No reader sees them before their entry.
+  let uncommittedFiles = newFilesIn(fileChanges);
+  await mapConcurrently(uncommittedFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
+  // 3. The log of each table that changes gets its next entry, that of events first, and a checkpoint that is due.
   const changes = {
     events: changeOfEvents(version, { ...change, fileChanges }),
     user_profiles: changeOfProfiles(change),
   };
-  let uncommittedFiles = newFilesIn(fileChanges);
-  // No reader sees them before their entry.
-  await mapConcurrently(uncommittedFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
-  const tablesAfter = { ...tablesBefore };
+  const tablesAfter = { ...version.tables };
   for (const { name } of TABLES) {
-    const [tableBefore, tableChange] = [tablesBefore[name], changes[name]];
+    const [tableBefore, tableChange] = [tablesAfter[name], changes[name]];
     if (tableBefore === undefined || tableChange === undefined) continue;
     const tableAfter = await createNextEntry(place, tableBefore, tableChange);
     if (tableAfter === undefined) {

@@ -33,10 +33,10 @@ export const emptyTable = (table: TableName): DeltaTable => ({
   removedDays: [],
 });
 
-/** The table that a log adds up to. `pathsMissed`: files that were not there, of which the log may still name some. */
-export function tableOf(place: OpenPlace, snapshot: Snapshot, pathsMissed: ReadonlySet<string>): DeltaTable {
+/** The table at a snapshot. `absentPaths`: files that are not in the storage, of which the log may still name some. */
+export function tableOf(place: OpenPlace, snapshot: Snapshot, absentPaths: ReadonlySet<string>): DeltaTable {
   const { address } = place.storage;
-  const missingPaths = new Set([...pathsMissed].filter((path) => snapshot.liveFiles.has(path)));
+  const missingPaths = new Set([...absentPaths].filter((path) => snapshot.liveFiles.has(path)));
   const state = stateOf(snapshot.domains, `${address}/${snapshot.table}`);
   const files = tableFilesOf(snapshot, missingPaths, state, address);
   const removedDays = findRemovedDays(state.receipts, files);

@@ -37,7 +37,7 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
-  let storedText = before.record?.text;
+  let storedText = before.stateFile?.text;
   const storeState = async (version: FolderVersion) => {
     const text = stateTextOf(version);
     if (text === storedText) return;

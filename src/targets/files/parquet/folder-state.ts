@@ -22,7 +22,7 @@ import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 //
 //   FolderFile     on the disk, and part of its table
 //   DamagedFile    on the disk, and no part of it
-//   RecordedFile   as `_dfinery.json` has it, whether or not it is on the disk
+//   ListedFile     as `_dfinery.json` has it, whether or not it is on the disk
 
 /** The state of the folder, and what it knows of its files. */
 export const STATE_FILE = '_dfinery.json';
@@ -52,31 +52,31 @@ export interface FolderFile extends TableFile {
   readonly modified: number;
 }
 
-interface RecordedFile extends Omit<FolderFile, 'columns'> {
+interface ListedFile extends Omit<FolderFile, 'columns'> {
   /** The columns of its table, if it has just these. Undefined if it has others: then only the file tells them. */
   readonly columns: FileColumns | undefined;
 }
 
 /** What `_dfinery.json` says. */
-export interface FolderRecord {
+export interface StateFile {
   readonly text: string;
   readonly state: PlaceState;
-  readonly filesByPath: ReadonlyMap<string, RecordedFile>;
+  readonly filesByPath: ReadonlyMap<string, ListedFile>;
 }
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
   /** As it was read; undefined before the first commit. What it says of a damaged file is kept for the right copy. */
-  readonly record: FolderRecord | undefined;
+  readonly stateFile: StateFile | undefined;
 }
 
 /**
  * The table of profiles, also if its file is damaged or was removed; undefined if there is none, or one of another
  * program. By its receipt a copy that is put back is the right one, or is older.
  */
-export const storedProfilesOf = ({ state, record }: FolderVersion): TableState | undefined =>
-  state.user_profiles ?? record?.state.user_profiles;
+export const storedProfilesOf = ({ state, stateFile }: FolderVersion): TableState | undefined =>
+  state.user_profiles ?? stateFile?.state.user_profiles;
 
 /** The size and the time of a file on the disk; undefined if there is none. */
 export function sizeAndTime(localPath: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
@@ -103,7 +103,7 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
 });
 
 /** Reads `_dfinery.json`; undefined before the first commit. Throws a configuration failure for a damaged one. */
-export async function readRecord(storage: DiskStorage): Promise<FolderRecord | undefined> {
+export async function readStateFile(storage: DiskStorage): Promise<StateFile | undefined> {
   const text = (await storage.read(STATE_FILE))?.toString('utf8');
   if (text === undefined) return undefined;
   const subject = storage.fullPath(STATE_FILE);
@@ -117,21 +117,21 @@ export async function readRecord(storage: DiskStorage): Promise<FolderRecord | u
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const recordedFiles = json.files.map(({ other_columns: hasOtherColumns, ...file }): RecordedFile => {
+  const listedFiles = json.files.map(({ other_columns: hasOtherColumns, ...file }): ListedFile => {
     const columns = hasOtherColumns ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns };
   });
-  return { text, state, filesByPath: new Map(recordedFiles.map((file) => [file.path, file])) };
+  return { text, state, filesByPath: new Map(listedFiles.map((file) => [file.path, file])) };
 }
 
 /** The text of `_dfinery.json` for a version. */
 export function stateTextOf(version: FolderVersion): string {
-  const { files, damagedFiles, record } = version;
+  const { files, damagedFiles, stateFile } = version;
   const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
   const tableColumns = columnsOfTables(state);
-  const hasTableColumns = ({ table, columns }: RecordedFile) =>
+  const hasTableColumns = ({ table, columns }: ListedFile) =>
     columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
-  const recordedFiles = [...files, ...damagedFiles.flatMap(({ path }) => record?.filesByPath.get(path) ?? [])];
+  const listedFiles = [...files, ...damagedFiles.flatMap(({ path }) => stateFile?.filesByPath.get(path) ?? [])];
   const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
@@ -139,7 +139,7 @@ export function stateTextOf(version: FolderVersion): string {
     last_run: state.lastRun,
     events: tableToJson(state.events),
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: recordedFiles
+    files: listedFiles
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map((file) => {
         const { table, day, bytes, modified, sha256 } = file;

@@ -23,7 +23,7 @@ import {
   type FolderVersion,
   LOCK_FILE,
   PROFILES_FILE,
-  readRecord,
+  readStateFile,
   STATE_FILE,
   sizeAndTime,
   storedProfilesOf,
@@ -33,14 +33,14 @@ import { readFolder } from './read-folder.ts';
 export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
   openStorage: async ({ address }) => new DiskStorage(address),
-  mayBeLoaded: async (storage) => (await readRecord(storage)) !== undefined,
+  mayBeLoaded: async (storage) => (await readStateFile(storage)) !== undefined,
   async refuseForeignFiles(storage, table) {
     const objects = await listAll(storage, table);
     if (objects.length === 0) return;
     // Read last: another process may have made the first commit meanwhile.
-    const record = await readRecord(storage);
-    if (record?.state[table] !== undefined) return;
-    if (record !== undefined || !objects.some(({ path }) => dayOfPath(path) !== undefined))
+    const stateFile = await readStateFile(storage);
+    if (stateFile?.state[table] !== undefined) return;
+    if (stateFile !== undefined || !objects.some(({ path }) => dayOfPath(path) !== undefined))
       throw foreignFilesError(storage.address, table);
     throw configError(
       `${storage.address} holds files of this program, but its ${STATE_FILE} is gone: restore it from a copy, or move ` +
@@ -53,7 +53,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     // A writer may have begun a commit. Who may only read cannot see its lock.
     await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
     const version = await readFolder(place);
-    const isLatest = before.record?.text === version.record?.text && !hasReplacedFiles(place, before);
+    const isLatest = before.stateFile?.text === version.stateFile?.text && !hasReplacedFiles(place, before);
     return isLatest ? undefined : version;
   },
 

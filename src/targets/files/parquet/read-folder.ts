@@ -18,11 +18,11 @@ import {
   FOLDER_LAYOUT,
   type FolderFile,
   type FolderPlace,
-  type FolderRecord,
   type FolderVersion,
   filePath,
   PROFILES_FILE,
-  readRecord,
+  readStateFile,
+  type StateFile,
   sizeAndTime,
 } from './folder-state.ts';
 
@@ -32,28 +32,28 @@ const EMPTY_FOLDER: FolderVersion = {
   files: [],
   damagedFiles: [],
   removedDays: [],
-  record: undefined,
+  stateFile: undefined,
 };
 
 /** Reads a folder: compares each file with what `_dfinery.json` says of it, then corrects the state. */
 export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const { engine, storage } = place;
-  const record = await readRecord(storage);
-  if (record === undefined) return EMPTY_FOLDER;
+  const stateFile = await readStateFile(storage);
+  if (stateFile === undefined) return EMPTY_FOLDER;
   const compareAt = (path: string) =>
-    withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, compareFile(place, record, path));
+    withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, compareFile(place, stateFile, path));
   const days: FileComparison[] = [];
   for (const path of await eventPathsIn(storage)) days.push(await compareAt(path));
   const profiles = await compareAt(PROFILES_FILE);
-  const { events, removedDays } = eventsWith(record.state.events, days, engine.clock.now());
-  const user_profiles = profilesWith(record.state.user_profiles, profiles);
+  const { events, removedDays } = eventsWith(stateFile.state.events, days, engine.clock.now());
+  const user_profiles = profilesWith(stateFile.state.user_profiles, profiles);
   return {
     isLoaded: true,
-    state: { ...record.state, events, user_profiles },
+    state: { ...stateFile.state, events, user_profiles },
     files: [...days, profiles].flatMap(({ file }) => file ?? []),
     damagedFiles: [...days, profiles].flatMap(({ damagedFile }) => damagedFile ?? []),
     removedDays,
-    record,
+    stateFile,
   };
 }
 
@@ -73,8 +73,8 @@ interface FileComparison {
 }
 
 /**
- * Compares a file with its record, its receipt and its table in the state. The first row counts that is true. A file of
- * the recorded size and time has the recorded hash.
+ * Compares a file with what `_dfinery.json` says of it. The first row counts that is true. A file of the listed size and
+ * time has the listed hash.
  *
  *   the file                                             is
  *   is not there, or its table is not in the state       no file of ours: its day counts as removed
@@ -87,23 +87,23 @@ interface FileComparison {
  *
  * A killed run has stored the columns of its files before them. An adopted file brings its receipt.
  */
-async function compareFile(place: FolderPlace, record: FolderRecord, path: string): Promise<FileComparison> {
+async function compareFile(place: FolderPlace, stateFile: StateFile, path: string): Promise<FileComparison> {
   const { engine, storage } = place;
   const localPath = storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
-  const tableState = record.state[table];
+  const tableState = stateFile.state[table];
   if (onDisk === undefined || tableState === undefined) return {};
-  const recordedFile = record.filesByPath.get(path);
+  const listedFile = stateFile.filesByPath.get(path);
   // Of profiles it is that of their one receipt, which a killed first load has not stored.
   const day = dayOfPath(path) ?? [...tableState.receipts.keys()].at(0);
   const storedReceipt = day === undefined ? undefined : tableState.receipts.get(day);
-  const hasSameSizeAndTime = recordedFile?.bytes === onDisk.bytes && recordedFile.modified === onDisk.modified;
-  const sha256 = hasSameSizeAndTime ? recordedFile.sha256 : await hashFile(localPath);
-  const hasSameHash = recordedFile?.sha256 === sha256;
+  const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
+  const sha256 = hasSameSizeAndTime ? listedFile.sha256 : await hashFile(localPath);
+  const hasSameHash = listedFile?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-    const columns = recordedFile.columns ?? (await readFileColumns(engine, localPath));
-    return { file: { ...recordedFile, ...onDisk, columns } };
+    const columns = listedFile.columns ?? (await readFileColumns(engine, localPath));
+    return { file: { ...listedFile, ...onDisk, columns } };
   }
   const damaged: FileComparison = day === undefined ? {} : { damagedFile: { table, day, path } };
   const metadata = await readMetadata(place, path, table);
@@ -112,7 +112,7 @@ async function compareFile(place: FolderPlace, record: FolderRecord, path: strin
   const adopted = { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
   if (hasSameHash) return adopted;
   const changedAt = storedReceipt?.changed_at ?? '';
-  const hadOtherColumns = recordedFile !== undefined && recordedFile.columns === undefined;
+  const hadOtherColumns = listedFile !== undefined && listedFile.columns === undefined;
   const isOfKilledRun = receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
   const tableColumns = fileColumns(FOLDER_LAYOUT, tableState);
   return isOfKilledRun && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns) ? adopted : damaged;
