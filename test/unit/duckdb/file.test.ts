@@ -143,15 +143,15 @@ describe('a DuckDB file', () => {
 
   it('names the days that it lacks, if it is older than the write-ahead log beside it', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    const backupPath = join(place.dir, 'backup');
-    copyFileSync(place.place, backupPath);
+    const [olderPath, newerPath] = [join(place.dir, 'older.duckdb'), join(place.dir, 'newer.duckdb')];
+    copyFileSync(place.place, olderPath);
     await place.load([[place.of(D2, [{ id: 'b' }])]]);
-    const newer = await (await DuckDBInstance.create(place.place)).connect();
+    copyFileSync(place.place, newerPath);
+    const newer = await (await DuckDBInstance.create(newerPath)).connect();
     await newer.run("UPDATE _dfinery_state SET state = state || ' '");
-    const log = readFileSync(`${place.place}.wal`);
+    copyFileSync(olderPath, place.place);
+    copyFileSync(`${newerPath}.wal`, `${place.place}.wal`);
     newer.closeSync();
-    copyFileSync(backupPath, place.place);
-    writeFileSync(`${place.place}.wal`, log);
     const message = expect.stringMatching(`after ${D2}, which .*--from ${D2} --to ${D2}`);
     expect((await place.verify()).differences).toEqual([{ check: 'rows', message }]);
     await place.load([[place.of(D2, [{ id: 'b' }])]]);
