@@ -108,7 +108,10 @@ describe('a Delta table on a disk', () => {
     const sink = await place.open();
     rmSync(join(place.place, '_dfinery/tmp'), { recursive: true });
     const commit = sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
-    await expect(commit).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('another run removed it') });
+    await expect(commit).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining('another run removed it'),
+    });
     await sink.close();
   });
 
