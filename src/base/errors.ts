@@ -32,7 +32,6 @@ export const severityOf = (exitCode: ExitCode): number => SEVERITY.indexOf(exitC
 export interface FailurePosition {
   /** The day of an export. Logs have it under the same name. */
   readonly day?: string;
-  readonly attempt?: number;
   readonly row?: number;
   readonly byte?: number;
 }

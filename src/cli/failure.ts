@@ -46,8 +46,6 @@ function exitCodeOfStop(reason: unknown): ExitCode {
   return reason.signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
 }
 
-/** The message of an error; names its day and its attempt if the message itself does not. */
-function messageIn({ message, where }: UserError): string {
-  if (where.day === undefined || message.includes(where.day)) return message;
-  return `${where.day}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
-}
+/** The message of an error, with its day. */
+const messageIn = ({ message, where: { day } }: UserError): string =>
+  day === undefined || message.includes(day) ? message : `${day}: ${message}`;
