@@ -88,7 +88,7 @@ export function defectText(thrown: unknown): string {
 
 /** The `code` of a Node system error (`ENOSPC`, `ECONNRESET`, …), looked for along the chain of causes. */
 export function codeOf(thrown: unknown): string | undefined {
-  for (let error = thrown, depth = 0; error instanceof Error && depth < 8; error = error.cause, depth++) {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
     const code = (error as { code?: unknown }).code;
     if (typeof code === 'string') return code;
   }
