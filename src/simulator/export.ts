@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { pipeline } from 'node:stream/promises';
 import { addDays, type Day, dayAt, earlierOf, isDay } from '../base/days.ts';
 import { isObject } from '../base/json.ts';
 import { allows, cellText, type Dataset, type NameFilter, type RowQuery } from './dataset.ts';
@@ -48,10 +48,7 @@ async function serveCsv(
     return answerFailure(exchange, 400, error.message, service.limitHeaders());
   }
   res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...service.limitHeaders() });
-  for (const chunk of chunksOf(lines)) {
-    if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.signal });
-  }
-  res.end();
+  await pipeline(chunksOf(lines), res);
 }
 
 /** Answers with a failure, its usual message, and the headers of the limit. */
