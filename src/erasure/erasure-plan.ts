@@ -7,6 +7,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { standingAnswer } from './ledger/history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
+import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, type ListedId, refusedParagraph } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import { isToRequest, type RequestSettings } from './requests.ts';
@@ -90,6 +91,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
         : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
       answeredSentence(idsDoneBefore, 'deleted at', ledger, options),
       answeredSentence(idsRejectedBefore, 'rejected by', ledger, options),
+      otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
     ].flat(),
   };
 }

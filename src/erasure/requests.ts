@@ -147,8 +147,8 @@ class Sender {
     const attempt = async ({ number, pause }: Attempt): Promise<RequestAnswer | undefined> => {
       let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
-      while (answer.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
-      const isRepeatable = answer.kind === 'retry' || (answer.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
+      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
+      const isRepeatable = answer?.kind === 'retry' || (answer?.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
       return isRepeatable && pause !== undefined ? undefined : answer;
     };
     return await retry(policy, attempt);
@@ -158,16 +158,17 @@ class Sender {
    * Sends one request, with a ledger line before and after it. Sends none for an id that an earlier run has decided, or
    * one beside this run. Throws the signal's reason if the run is stopped.
    */
-  async #request(listedId: ListedId): Promise<RequestAnswer> {
+  async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { ledger, settings } = this.#options;
     const hasConfirmed = () => ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
-    const earlier = ledger.history.of(externalId).answerTo(requestedAt);
-    if (earlier !== undefined && !settings.again)
-      return { kind: earlier.outcome, code: earlier.code, message: 'answered before' };
     const id = ledger.keys.idKey.hashOf(externalId);
     await this.#limiter.waitForTurn(this.#signal);
-    await ledger.write({ kind: 'before', id });
+    const isWritten = await ledger.write({ kind: 'before', id }, () => isToRequest(listedId, ledger, settings));
+    if (!isWritten) {
+      const earlier = ledger.history.of(externalId).answerTo(requestedAt);
+      return earlier && { kind: earlier.outcome, code: earlier.code, message: 'answered before' };
+    }
     let answer: DeletionAnswer;
     try {
       this.#signal.throwIfAborted();

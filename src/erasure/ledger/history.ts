@@ -132,7 +132,7 @@ const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/,
  *
  * | line     | what it adds                                               |
  * | -------- | ---------------------------------------------------------- |
- * | `begin`  | a run whose other lines count                              |
+ * | `begin`  | a run whose other lines count; or another address          |
  * | `purge`  | a purge of an id that is not finished, a request to come   |
  * | `purged` | the end of the purges of a place                           |
  * | `before` | a request of an id that is not decided                     |
@@ -140,6 +140,8 @@ const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/,
  * | `access` | when the person of an id was shown                         |
  */
 export class LedgerHistory {
+  /** Other addresses of runs on the same service id: what they did does not count here. */
+  readonly otherAddresses = new Set<string>();
   /** The newest purge that was done, by place. */
   readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
@@ -186,7 +188,9 @@ export class LedgerHistory {
   add(line: SignedLine): void {
     if (line.kind === 'begin') {
       const { baseUrl, serviceId } = this.#service;
-      if (line.service_id === serviceId && hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
+      if (line.service_id !== serviceId) return;
+      if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
+      else this.otherAddresses.add(line.base_url);
       return;
     }
     if (line.kind === 'purged') {

@@ -27,6 +27,9 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
+/** The lines of a call, for when those of other runs are read. */
+type PendingLines = () => readonly LedgerLine[];
+
 /**
  * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
  * that wait for the disk at the same time share one `fsync`. After a write has failed every call fails. Without a
@@ -41,8 +44,7 @@ export class Ledger {
   readonly #clock: Clock;
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
-  /** Lines that wait for the disk, those of a call together. */
-  readonly #pending: (readonly LedgerLine[])[] = [];
+  readonly #pending: PendingLines[] = [];
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
   #writes: Promise<void> = Promise.resolve();
 
@@ -96,34 +98,41 @@ export class Ledger {
 
   /**
    * Writes a line, or several that follow each other. Resolves when they are on disk: only then may a request go out, or
-   * a place be changed.
+   * a place be changed. Resolves to false, and writes nothing, if `isWanted` says no once the lines of other runs are
+   * read.
    */
-  async write(content: LineContent | readonly LineContent[]): Promise<void> {
+  async write(content: LineContent | readonly LineContent[], isWanted = () => true): Promise<boolean> {
     const contents = [content].flat();
     for (const lineContent of contents) this.history.noteConfirmation(lineContent);
     const { ledgerDir: folder } = this.#settings;
-    if (folder === undefined) return;
+    if (folder === undefined) return true;
     const at = new Date(this.#clock.now()).toISOString();
     const { keyCheck: key_check } = this.keys.lineKey;
     const lines = contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
-    this.#pending.push(lines);
+    let isWritten = false;
+    this.#pending.push(() => {
+      isWritten = isWanted();
+      return isWritten ? lines : [];
+    });
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
+    return isWritten;
   }
 
   async #writePending(folder: string): Promise<void> {
-    const lines = this.#pending.splice(0).flat();
-    if (lines.length === 0) return;
-    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
+    const pending = this.#pending.splice(0);
+    if (pending.length === 0) return;
+    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, pending, checkHeld));
     await withDiskErrors(diskContextOf(folder), appending);
   }
 
-  async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
+  async #append(folder: string, pending: readonly PendingLines[], checkHeld: () => void): Promise<void> {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
+      const lines = pending.flatMap((linesNow) => linesNow());
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();

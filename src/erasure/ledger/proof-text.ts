@@ -47,14 +47,21 @@ export function placeParagraph(provedPlace: ProvedPlace): string {
 }
 
 /** How many ids are in which state, and of what else the proof says nothing, as sentences. */
-export function countSentences({ summary }: Proof): string[] {
+export function countSentences({ summary, service_id, other_addresses }: Proof): string[] {
   const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
   const counts = states.map((state) => `${withSeparators(summary[state])} ${STATE_TEXTS[state]}`);
   const refusals = refusedParagraph(summary);
   return [
     `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`,
+    otherAddressesSentence(service_id, other_addresses) ?? [],
     refusals === undefined ? [] : `${refusals} The proof says nothing of them.`,
   ].flat();
+}
+
+/** That the ledger has the service under other addresses, too; undefined if it has not. */
+export function otherAddressesSentence(serviceId: string, addresses: readonly string[]): string | undefined {
+  if (addresses.length === 0) return undefined;
+  return `The ledger also has the service ${serviceId} at ${addresses.join(', ')}: those deletions do not count here.`;
 }
 
 export function summarySentences(proof: Proof): string[] {

@@ -27,6 +27,7 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
     kind: 'proof',
     base_url,
     service_id,
+    other_addresses: [...history.otherAddresses],
     head,
     summary: summaryOf(list.counts, provedIds, history),
     ids: provedIds,

@@ -117,6 +117,9 @@ describe('an erasure', () => {
     const done = await erase('--id', 'm1', '--purge-only', ...only(DUCKDB));
     expect([done.exit, done.places[0].rows_removed, requestedIds()], done.said).toEqual([0, 2, []]);
     expect(await proofOf('m1')).toEqual([0, expect.stringMatching(/2 rows removed\n.*the service was not asked/)]);
+    configure({}, { base_url: 'http://127.0.0.1:1' });
+    const { warnings } = await planOf('--id', 'm1', '--purge-only', ...only(DUCKDB));
+    expect(warnings.join(' ')).toContain('those deletions do not count here');
   });
 
   it.each<[string, Answer, string, RegExp]>([

@@ -415,10 +415,14 @@ describe('a proof', () => {
     expect(await exitOf('a')).toBe(0);
   });
 
-  it('is of one address of the service, however it is spelt', async () => {
+  it('names other addresses of the service, whose deletions do not count', async () => {
     await request({ a: 'done' }, { baseUrl: 'https://old' });
     await request({ b: 'done' }, { baseUrl: 'https://HOST:443' });
-    expect([exitOfProof(await prove(['a'])), exitOfProof(await prove(['b']))]).toEqual([1, 0]);
+    expect(exitOfProof(await prove(['b']))).toBe(0);
+    const proof = await prove(['a']);
+    const sentence = 'The ledger also has the service s at https://old: those deletions do not count here.';
+    expect([exitOfProof(proof), proofLines(proof, false)]).toEqual([1, expect.arrayContaining([sentence])]);
+    expect(proofPage(proof, { now: 0, isList: false })).toContain(sentence);
   });
 
   it('says of a person without rows that none was found, in which ways and where', async () => {
