@@ -72,14 +72,10 @@ export async function withPeopleSearch<T>(
 
 /** The places of `--in`, else those of the configuration. */
 function placesToSearch(placesOfOption: PeopleValues['in'], config: CommandConfig, context: Context) {
-  const places = (placesOfOption.length > 0 ? placesOfOption : config.places).map(({ target: targetName, place }) => {
+  return (placesOfOption.length > 0 ? placesOfOption : config.places).map(({ target: targetName, place }) => {
     const target = checkedTarget(targetName, place, STATEFUL_TARGETS, { wordsBefore: '--in' });
     return namedPlace(placeOf(target, place, config, context));
   });
-  const names = places.map(({ name }) => name);
-  const repeatedName = names.find((name, i) => names.indexOf(name) !== i);
-  if (repeatedName === undefined) return places;
-  throw configError(`${repeatedName} is named twice: a link and what it leads to are one place.`);
 }
 
 /** Reads a list from a file, or makes one of a single ID. `requestedAt`: the column with the times of the requests. */

@@ -88,10 +88,8 @@ function requestFailure(
   const rejectedCodes = codesText(rejected_codes);
   const undecidedCodes = codesText(undecided_codes);
   const doneText = `${withSeparators(done)} of ${formatCount(done + rejected + undecided, 'ID is', 'IDs are')} deleted`;
-  const areRowsGone = places.length > 0 && places.every(({ error }) => error === null);
-  const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = places.length > 0 ? ' To purge places without asking the service, give --purge-only.' : '';
-  if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
+  if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${purgeOnlyHint}`);
   const isFieldWrong = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;
   if (isFieldWrong && ledger.isKept) {
     return configError(
@@ -102,7 +100,7 @@ function requestFailure(
   if (undecided > 0) {
     const undecidedText = `${withSeparators(undecided)}${undecidedCodes && ` (${undecidedCodes})`}`;
     return transientError(
-      `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
+      `${doneText} at the service. Undecided: ${undecidedText}. Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }
   // Without a ledger nobody knows whether the service has confirmed an id before.

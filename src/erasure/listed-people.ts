@@ -13,12 +13,12 @@ import {
   personIdOf,
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
-import { differenceText, keepNearest } from '../engine/people/spelling.ts';
+import { differenceText } from '../engine/people/spelling.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
-import { type ListedId, rowNumbersOf, rowsText, spellingWarnings } from './list/id-list.ts';
+import { type ListedId, rowNumbersOf, rowsText } from './list/id-list.ts';
 import { readMapping } from './list/list-file.ts';
 import { findProfilesOfIds } from './profiles-of-ids.ts';
 
@@ -106,8 +106,7 @@ export async function findListedPeople(
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
-  const similarIdById = new Map(profiles?.similarIdById);
-  for (const [id, similarId] of placeSearch.similarIdPairs) keepNearest(similarIdById, id, similarId);
+  const similarIdById = new Map([...(profiles?.similarIdById ?? []), ...placeSearch.similarIdById]);
   return {
     query: { ...query, unifiedIdsById, keyCheckByUnifiedId: placeSearch.keyCheckByUnifiedId },
     missedIds,
@@ -117,7 +116,6 @@ export async function findListedPeople(
     unifiedIdsInMapping,
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles}${otherWaysText}`]),
-      ...spellingWarnings(listedIds, 'the df_unified_id in the mapping', (id) => unifiedIdsInMapping?.get(id) ?? []),
       ...placeSearch.warnings,
       ...missedSentences(missedIds, similarIdById),
     ],
@@ -139,7 +137,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
   return {
     unifiedIdsById: joinIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
     keyCheckByUnifiedId: new Map(peopleInPlaces.flatMap((people) => [...people.keyCheckByUnifiedId])),
-    similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
+    similarIdById: new Map(peopleInPlaces.flatMap((people) => [...people.similarIdById])),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
       ...(peopleInPlaces.some(({ hasColumn }) => hasColumn) ? [`the column ${byColumn}`] : []),

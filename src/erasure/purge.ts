@@ -1,4 +1,4 @@
-import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
+import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { formatCount, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
 import { type KeyCheckByUnifiedId, type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
@@ -198,17 +198,10 @@ async function purgePlace(
     return { ...place, people, removal, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
-    return { ...place, people, failure: purgeFailure(name, thrown, runtime) };
+    const failure = diskErrorByItsPath(thrown);
+    if (!(failure instanceof UserError)) throw failure;
+    return { ...place, people, failure };
   }
-}
-
-/** The failure of a place. Also a defect ends the purge of its place alone. */
-function purgeFailure(name: string, thrown: unknown, { logger }: PurgeSettings['runtime']): UserError {
-  const error = diskErrorByItsPath(thrown);
-  if (error instanceof UserError) return error;
-  // Report and ledger get no text of a defect, which may name people.
-  logger.error('purge.defect', `${name}: ${defectText(error)}`);
-  return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
 }
 
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */

@@ -44,7 +44,7 @@ export class DeletionClient {
   }
 
   /**
-   * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
+   * Sends one deletion, of an id that is valid Unicode. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
    * be sent at all. The service and the network never make it reject. `hasConfirmed` is asked after the answer: whether
    * the service has confirmed a deletion.
    */

@@ -21,7 +21,6 @@ import {
   optionName,
   textOption,
   underHeading,
-  wordOption,
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -30,9 +29,6 @@ import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSear
 import { writePage } from '../report/page.ts';
 import { proofPage } from '../report/proof-page.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
-
-/** As in schemas/destination-config.json. */
-const MAX_REASON = 4_000;
 
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
@@ -49,9 +45,7 @@ const OPTIONS = {
   ...underHeading('Plan and execution', {
     execute: flagOption('Delete; needs --confirm'),
     confirm: textOption('The hash that the plan of exactly this list printed'),
-    reason: wordOption('Why; it is written to the ledger', `a text of at most ${MAX_REASON} characters`, (word) =>
-      word.length <= MAX_REASON ? word : undefined,
-    ),
+    reason: textOption('Why; it is written to the ledger'),
   }),
   ...underHeading('Proof', {
     proof: textOption('An external ID: when the service deleted it, and how many rows left which place'),

@@ -125,8 +125,12 @@ export class IdList {
     return hash('sha256', hashes.sort().join(''));
   }
 
+  /** Sentences about ids that are probably not spelt as the service spells them, by the rows of the list. */
   warnings(): string[] {
-    return spellingWarnings(this.listedIds(), 'the ID', (id) => [id]);
+    return ODD_SPELLINGS.flatMap(({ isOdd, fault }) => {
+      const oddIds = this.listedIds().filter(({ id }) => isOdd(id));
+      return oddIds.length === 0 ? [] : [`${rowsText(rowNumbersOf(oddIds))}: the ID ${fault}. It is used as it is.`];
+    });
   }
 
   #refuse(rowNumber: number, refusal: Refusal): undefined {
@@ -136,17 +140,6 @@ export class IdList {
     if (refusedRows[refusal].length < MAX_IN_RECORD) refusedRows[refusal].push(rowNumber);
   }
 }
-
-/** Sentences about texts of the ids that are probably not spelt as the service spells them, by the rows of the list. */
-export const spellingWarnings = (
-  listedIds: readonly ListedId[],
-  subject: string,
-  textsOf: (id: string) => readonly string[],
-): string[] =>
-  ODD_SPELLINGS.flatMap(({ isOdd, fault }) => {
-    const oddIds = listedIds.filter(({ id }) => textsOf(id).some(isOdd));
-    return oddIds.length === 0 ? [] : [`${rowsText(rowNumbersOf(oddIds))}: ${subject} ${fault}. It is used as it is.`];
-  });
 
 /** The reasons of refused rows, as texts for people, each with its number of rows and the first of them. */
 export function rowsByReason({ refused, refused_rows }: Pick<ListCounts, 'refused' | 'refused_rows'>) {

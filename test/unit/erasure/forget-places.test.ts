@@ -131,7 +131,6 @@ describe('an erasure', () => {
     const done = await erase('--file', writeList('ids.txt', 'm1\nm2\n'), ...only(DUCKDB));
     expect([done.exit, done.stopped_by, done.places[0].rows_removed]).toEqual([2, stopped, 3]);
     expect(done.error).toMatch(message);
-    expect(done.error).toContain('Their rows have left the places.');
     expect(requestedIds()).toEqual(['m1']);
     expect(holding('marked-u-m2')).toEqual([]);
   });
@@ -143,7 +142,6 @@ describe('an erasure', () => {
     erasure.answer = (_, response) => code(response, '40201');
     const done = await erase('--id', 'm1', ...only(LAKE));
     expect(done).toMatchObject({ exit: 2, error: expect.stringMatching(/import token.*People may still be there/) });
-    expect(done.error).not.toContain('have left the places');
   });
 
   /** Plans and executes; another run replaces the place between the plan and the purge. */
@@ -309,7 +307,6 @@ describe('a plan', () => {
   it.each<[string, (words: string[]) => unknown, RegExp]>([
     ['a column that no place has', (words) => words.push('--by-column', 'nobody'), /No place has a column nobody/],
     ['a place that is not there', (words) => words.push('--in', 'duckdb', at('none.duckdb')), /none\.duckdb/],
-    ['a place twice', (words) => words.push(...only(DUCKDB)), /is named twice/],
     ['the data of another service', () => configure({}, { service_id: 'another' }), /the data of another service/],
     [
       'a suppression list under another key',
@@ -330,7 +327,6 @@ describe('a plan', () => {
     ['a proof to execute', ['--proof', 'a', '--execute', '--confirm', 'abc'], /--execute does not go with --proof\./],
     ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head does not go with --id\./],
     ['a mapping without IDs', ['--suppressed', '--mapping', 'm'], /--mapping does not go with --suppressed/],
-    ['a long reason', ['--id', 'a', '--reason', 'x'.repeat(4_001)], /wanted a text of at most 4000 characters/],
   ])('is refused for %s', async (_, words, message) => {
     expect(await run('forget', ...words)).toMatchObject({ code: 2, said: expect.stringMatching(message) });
   });
@@ -351,9 +347,6 @@ describe('a plan', () => {
     await load(ROWS, DUCKDB);
     configure({ by_column: undefined });
     const mapping = writeList('mapping.csv', 'external_id,df_unified_id\nx,marked-u-m1\nx,marked-u-late\n');
-    const spaced = writeList('spaced.csv', 'external_id,df_unified_id\nx, marked-u-m1\n');
-    const { warnings } = await planOf('--id', 'x', '--mapping', spaced, ...only(DUCKDB));
-    expect(warnings[0]).toMatch(/^Row 1: the df_unified_id in the mapping begins or ends with a blank/);
     const done = await erase('--id', 'x', '--mapping', mapping, ...only(DUCKDB));
     expect([done.exit, done.places[0].rows_removed, requestedIds()], done.said).toEqual([0, 2, ['x']]);
     const [synced] = await load([...ROWS, event('late')], DUCKDB);
