@@ -88,9 +88,6 @@ export async function readIdList(
   if ((id === undefined) === (file === undefined)) throw configError('It takes exactly one of --id and --file.');
   if (file === undefined) {
     if (column !== undefined) throw configError('--column needs a list, and a single ID is given.');
-    // Node puts this character in place of bytes that are no UTF-8: another ID may be meant.
-    if (id?.includes('\ufffd'))
-      throw configError('The ID is not valid UTF-8, or holds the character U+FFFD itself: give it in a file.');
     list.add({ rowNumber: 1, id: id ?? '' });
     return list;
   }

@@ -10,7 +10,7 @@ import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, type ListedId, refusedParagraph } from './list/id-list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
-import { isToRequest, type RequestSettings } from './requests.ts';
+import { isToRequest, type OnDecided, type RequestSettings } from './requests.ts';
 
 /** Whom to erase, where and how. */
 export interface ErasureOptions {
@@ -24,6 +24,8 @@ export interface ErasureOptions {
   readonly requestSettings: RequestSettings | undefined;
   /** Undefined: no place is purged. */
   readonly purgeSettings: PurgeSettings | undefined;
+  /** Called once for each id that is decided, or was deleted before. */
+  readonly onDecided?: OnDecided;
   /** True on a platform: its users have no options of the command line, and no places. */
   readonly isOnPlatform: boolean;
 }

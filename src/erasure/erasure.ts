@@ -9,14 +9,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
 import { purgePlaces } from './purge.ts';
-import { type OnDecided, type RequestResult, sendRequests } from './requests.ts';
-
-interface ErasureEvents {
-  /** Called with the plan that is carried out, before anything is sent or removed. */
-  readonly onPlanned?: (report: ErasureReport) => void;
-  /** Called once for each id that is decided, or was deleted before. */
-  readonly onDecided?: OnDecided;
-}
+import { type RequestResult, sendRequests } from './requests.ts';
 
 export interface ErasureResult {
   /** Of the plan, if the erasure ended with it. */
@@ -31,8 +24,8 @@ export interface ErasureResult {
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
  * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
  */
-export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
-  const { runtime, list, consent, requestSettings, onPlanned, onDecided } = options;
+export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
+  const { runtime, list, consent, requestSettings, onDecided } = options;
   const beganAt = runtime.clock.now();
 
   // 1. Plan: everything that the execution will do, short of changing anything.
@@ -49,7 +42,6 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
         `Its hash is ${plan.hash}.`,
     );
   }
-  onPlanned?.(planReport);
   if (list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
     await ledger.begin({ ids: idsToRequest.length, places, requests: requestSettings !== undefined });

@@ -13,7 +13,7 @@ import {
   personIdOf,
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
-import { differenceText } from '../engine/people/spelling.ts';
+import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
@@ -106,7 +106,8 @@ export async function findListedPeople(
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
-  const similarIdById = new Map([...(profiles?.similarIdById ?? []), ...placeSearch.similarIdById]);
+  const similarIdById = new Map(profiles?.similarIdById);
+  for (const [id, similarId] of placeSearch.similarIdPairs) keepNearest(similarIdById, id, similarId);
   return {
     query: { ...query, unifiedIdsById, keyCheckByUnifiedId: placeSearch.keyCheckByUnifiedId },
     missedIds,
@@ -137,7 +138,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
   return {
     unifiedIdsById: joinIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
     keyCheckByUnifiedId: new Map(peopleInPlaces.flatMap((people) => [...people.keyCheckByUnifiedId])),
-    similarIdById: new Map(peopleInPlaces.flatMap((people) => [...people.similarIdById])),
+    similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
       ...(peopleInPlaces.some(({ hasColumn }) => hasColumn) ? [`the column ${byColumn}`] : []),

@@ -122,11 +122,9 @@ export class SuppressionList {
         ...(wholeText === '' ? [header] : []),
         ...Array.from(keyCheckByNewHmac, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
       ];
-      // An editor may have left out the end of the last line.
-      const missingEnd = /[^\n]$/.test(wholeText) ? '\n' : '';
       checkHeld();
       if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
-      await file.writeFile(missingEnd + newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      await file.writeFile(newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
       await file.sync();
       await syncFolder(dirname(this.path));
       return hmacs.length + keyCheckByNewHmac.size;
@@ -214,9 +212,7 @@ const textIfThere = (path: string): string =>
 
 /** The text without a last line that a crash has cut. */
 function wholeLines(text: string): string {
-  // A purge begins such a file with the header.
-  if (text.trim() === '') return '';
-  const end = text.lastIndexOf('\n') + 1;
-  const isLastWhole = looksHashed(String(parseJsonObject(text.slice(end)).hmac));
-  return isLastWhole ? text : text.slice(0, end);
+  const wholeText = text.slice(0, text.lastIndexOf('\n') + 1);
+  // A purge begins a file of blank lines with the header.
+  return wholeText.trim() === '' ? '' : wholeText;
 }

@@ -24,10 +24,6 @@ export interface DeletionTraits {
   readonly host: string;
 }
 
-const hasCode =
-  (...codes: string[]) =>
-  ({ code }: DeletionTraits) =>
-    code !== undefined && codes.includes(code);
 const failure = ({ host, status }: DeletionTraits): string => `${host} answered ${status}.`;
 const CHECK_TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
@@ -46,14 +42,9 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     text: () => 'The service says that the profile is deleted.',
   },
   {
-    when: hasCode('40101'),
+    when: ({ code }) => code === '40101' || code === '40201',
     kind: 'stop',
-    text: ({ host }) => `${host} does not know the service_id (40101): ${CHECK_TOKEN}`,
-  },
-  {
-    when: hasCode('40201'),
-    kind: 'stop',
-    text: ({ host }) => `${host} does not accept the import token (40201): ${CHECK_TOKEN}`,
+    text: ({ host, code }) => `${host} does not accept the import token for this service_id (${code}): ${CHECK_TOKEN}`,
   },
   {
     when: ({ code, status }) => code === '40401' || status === 429,

@@ -1,7 +1,7 @@
 import { EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
-import { formatDuration, plainCount } from '../../base/quantities.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
@@ -42,20 +42,20 @@ export const write: Verb = async (context) => {
       requestSettings: { ...config, deleter, again: false },
       purgeSettings: undefined,
       isOnPlatform: true,
-      onPlanned: (planReport) => logStart(planReport, config, logger),
       onDecided(id, decision, hasConfirmed) {
         queue.decide(id, decision);
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
         if (hasConfirmed) queue.echoDecided();
       },
     });
+    for (const warning of report.warnings) logger.warn('erase.plan', warning);
     if (config.dryRun) return endDryRun(report, failure, logger);
     if (report.mode === 'executed') {
       // After a wrong token, service or field the rows must come again.
       if (failure?.exitCode !== EXIT.usage) queue.echoDecided();
       await writer.drain();
       logReport(report, logger);
-    } else logWarnings(report, logger);
+    }
     if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
@@ -74,7 +74,6 @@ const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data
 
 /** Says what a real run would do. A guard is no failure here: a dry run is there to show it. */
 function endDryRun(report: ErasureReport, failure: UserError | undefined, logger: Logger): undefined {
-  logWarnings(report, logger);
   logReport(report, logger);
   if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   const { guard, to_request: count } = report;
@@ -88,16 +87,4 @@ function endDryRun(report: ErasureReport, failure: UserError | undefined, logger
 
 function logReport(report: ErasureReport, logger: Logger): void {
   for (const line of reportLines(report)) logger.info('erase.report', line);
-}
-
-function logWarnings({ warnings }: ErasureReport, logger: Logger): void {
-  for (const warning of warnings) logger.warn('erase.plan', warning);
-}
-
-function logStart(planReport: ErasureReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
-  logWarnings(planReport, logger);
-  const { to_request: count } = planReport;
-  const durationText = formatDuration((count * 60_000) / requestsPerMinute);
-  const text = `Deleting ${plainCount(count, 'profile')}: about ${durationText} at ${requestsPerMinute} a minute.`;
-  logger.info('erase.begin', text);
 }

@@ -39,10 +39,6 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state.events;
   const [snapshot] = report.state.user_profiles?.receipts.values() ?? [];
   const countDays = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
-  // Whether an export includes the day of its `to_date`, as downloads have proved.
-  const includesToDate = exportState?.to_date_inclusive;
-  const toDateText =
-    includesToDate === undefined ? 'not proved yet' : `proved ${includesToDate ? 'inclusive' : 'exclusive'}`;
   const snapshotText = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${formatMinute(asOf)} UTC`;
   const figures: Readonly<Record<string, string>> = {
     Rows: withSeparators(report.rows),
@@ -53,7 +49,6 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
     'Days lost': formatCount(countDays('lost'), 'day'),
     'Soon lost, not loaded': formatCount(countDays('lost-soon'), 'day'),
     Size: formatBytes(report.sizeBytes),
-    to_date: toDateText,
   };
   const entries = Object.entries(figures).map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`);
   return html`<dl class="figures" style="--columns:${Math.ceil(entries.length / 2)}">${entries}</dl>`;

@@ -68,9 +68,10 @@ export class ColumnKeys {
 
   /** Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids, undefined for plain ones. */
   missedRowsWarnings(idKeyChecks: ReadonlySet<KeyCheck>): string[] {
-    const missedKeyChecks = this.#keyChecks.filter((rowKeyCheck) =>
-      [...idKeyChecks].some((idKeyCheck) => !this.#finds(idKeyCheck, rowKeyCheck)),
-    );
+    // Plain ids, and those hashed under the query's key, find the same rows.
+    const formOf = (keyCheck: KeyCheck) => (keyCheck === this.#queryKeyCheck ? undefined : keyCheck);
+    const idForms = Array.from(idKeyChecks, formOf);
+    const missedKeyChecks = this.#keyChecks.filter((keyCheck) => idForms.some((form) => form !== formOf(keyCheck)));
     return missedKeyChecks.map((keyCheck) => {
       const [form, remedy] = keyCheck === undefined ? MISSED_PLAIN : MISSED_HASHED;
       return (
@@ -78,11 +79,6 @@ export class ColumnKeys {
         `back with a sync. ${remedy}.`
       );
     });
-  }
-
-  #finds(idKeyCheck: KeyCheck, rowKeyCheck: KeyCheck): boolean {
-    const isOfQuery = (keyCheck: KeyCheck) => keyCheck === undefined || keyCheck === this.#queryKeyCheck;
-    return idKeyCheck === rowKeyCheck || (isOfQuery(idKeyCheck) && isOfQuery(rowKeyCheck));
   }
 }
 

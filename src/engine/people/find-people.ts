@@ -16,6 +16,7 @@ import {
   type SearchedPlace,
   type SearchedTable,
 } from './people.ts';
+import { keepNearest } from './spelling.ts';
 
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine is closed. */
 export type RowConditions = ByTable<string>;
@@ -56,12 +57,12 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   // 4. Who these rows are of, and how many each id has.
   const counts = countPeople(groupsByTable.flat(), hashKey);
 
-  // 5. Of ids without a row: an id there that is probably the same.
+  // 5. Of ids without a row: the id there that is most probably the same.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
   for (const { externalColumn } of searches) {
     const similarIds = (await externalColumn?.similarIds(missingIds)) ?? [];
-    for (const { id, cell } of similarIds) similarIdById.set(id, cell);
+    for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
   }
 
   // 6. Warnings of rows that the look-ups missed. External ids are always plain.

@@ -83,7 +83,7 @@ export interface PeopleInPlace {
   readonly rowCountById: ReadonlyMap<string, number>;
   /** Of the ids that have a row: their unified ids, as these rows and the query have them. */
   readonly unifiedIdsById: UnifiedIdsById;
-  /** Of ids without a row: an id of the column that differs only in its spelling. */
+  /** Of ids without a row: the nearest id of the column that differs only in its spelling. */
   readonly similarIdById: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rowCount: number;

@@ -2,18 +2,13 @@ import { nfc } from '../../base/text.ts';
 
 // External ids that are probably the same, but spelt differently.
 
-const BLANK_EDGES = '^[\\s\\v\\p{Z}\\p{Cf}]+|[\\s\\v\\p{Z}\\p{Cf}]+$';
-const EDGES = new RegExp(BLANK_EDGES, 'gu');
 /** All but letters, their marks and digits. */
 const SIGNS = '[^\\p{L}\\p{M}\\p{N}]+';
-/** With `$1` as its replacement it removes the signs, but no blanks at the edges. */
-const INNER_SIGNS = new RegExp(`(${BLANK_EDGES})|${SIGNS}`, 'gu');
 
 /** In what two such ids may differ, and what takes the difference away, in this order. */
 const FOLDS: readonly (readonly [difference: string, fold: (text: string) => string])[] = [
   ['its Unicode form', nfc],
-  ['blanks at its edges', (text) => text.replace(EDGES, '')],
-  ['hyphens, blanks or other signs', (text) => text.replace(INNER_SIGNS, '$1')],
+  ['blanks, hyphens or other signs', (text) => text.replace(new RegExp(SIGNS, 'gu'), '')],
   ['capitals', (text) => text.toLowerCase()],
   ['leading zeros', (text) => text.replace(/^0+/, '')],
 ];
@@ -27,11 +22,20 @@ export const foldedSpelling = (text: string): string => foldedBy(FOLDS, text);
 export const foldedSql = (text: string): string =>
   `ltrim(lower(regexp_replace(nfc_normalize(${text}), '${SIGNS}', '', 'g')), '0')`;
 
-/** How two such ids differ, as the end of "differs only in …": without these folds they are not equal. */
-export function differenceText(id: string, similarId: string): string {
-  const differences = FOLDS.flatMap(([difference], i) => {
+/** In what two such ids differ: without that fold they are not equal. */
+const differencesOf = (id: string, similarId: string): string[] =>
+  FOLDS.flatMap(([difference], i) => {
     const otherFolds = FOLDS.toSpliced(i, 1);
     return foldedBy(otherFolds, id) === foldedBy(otherFolds, similarId) ? [] : [difference];
   });
-  return differences.join(' and ');
+
+/** How two such ids differ, as the end of "differs only in …". */
+export const differenceText = (id: string, similarId: string): string =>
+  differencesOf(id, similarId).join(' and ') || 'its spelling';
+
+/** Keeps an id that is similar to `id`, unless one is there that differs in no more: it may be of somebody else. */
+export function keepNearest(similarIdById: Map<string, string>, id: string, similarId: string): void {
+  const nearestId = similarIdById.get(id);
+  const isNearer = nearestId === undefined || differencesOf(id, similarId).length < differencesOf(id, nearestId).length;
+  if (isNearer) similarIdById.set(id, similarId);
 }

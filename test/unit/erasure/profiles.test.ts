@@ -152,7 +152,9 @@ describe('an ID that no way finds', () => {
     // Whoever leaves out the zeros as well erases another person.
     useProfiles(csvOf(['123', u('a')], ['0123', u('b')], ['00123', u('c')]));
     const plan = await planOf('--file', writeList('ids.txt', '0123\n0123 \n'), ...IN());
-    expect(plan.warnings.join()).toContain('Row 2: there is an ID that differs only in blanks at its edges.');
+    expect(plan.warnings.join()).toContain(
+      'Row 2: there is an ID that differs only in blanks, hyphens or other signs.',
+    );
     useProfiles(csvOf(['A-1009', u('a')]));
     const person = await run('person', '--id', 'a-1009', ...IN());
     expect(person).toMatchObject({ code: 0, result: '', said: expect.stringContaining('differs only in capitals') });
