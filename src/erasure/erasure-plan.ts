@@ -5,7 +5,7 @@ import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import { standingAnswer } from './ledger/history.ts';
+import { standingAnswer } from './ledger/id-history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, type ListedId, refusedParagraph } from './list/id-list.ts';

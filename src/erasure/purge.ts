@@ -14,7 +14,7 @@ import {
   refusePlaceOfOtherService,
   type SearchSettings,
 } from './listed-people.ts';
-import { isToRequest, isToRequestAgain, type RequestSettings } from './requests.ts';
+import { isToRequestAgain, type RequestSettings } from './requests.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -243,8 +243,7 @@ function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): Line
   const { settings, ledger, listedIds, requestSettings } = plan;
   const linesOfIds = listedIds.map((listedId) => {
     const rows = people.rowCountById.get(listedId.id) ?? 0;
-    const hasDecision = ledger.history.of(listedId.id).decision !== undefined;
-    const again = (hasDecision && isToRequest(listedId, ledger, requestSettings)) || undefined;
+    const again = isToRequestAgain(listedId, ledger, requestSettings) || undefined;
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(listedId.id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;

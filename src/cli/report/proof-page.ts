@@ -35,9 +35,8 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by, reasons, since, until } = summary;
   const dayOf = (at: string) => at.slice(0, 10);
-  const wasShown = ids.some(({ shown }) => shown.length > 0);
   const places = summary.places.map(({ place }) => place);
-  const headings = ['Row', 'The service', ...places, ...(wasShown ? ['Shown here'] : [])];
+  const headings = ['Row', 'The service', ...places];
   const paragraphs = [...countSentences(proof), ...summary.places.map(placeParagraph)];
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${formatCount(ids.length, 'ID')}. This page names nobody.</p>
@@ -64,17 +63,16 @@ ${whatStays(proof).map((sentence) => html`<li>${sentence}</li>`)}
 All times are UTC. A place has the number of rows that left it, and by when.</p>
 <table>
 <thead><tr>${headings.map((heading) => html`<th scope="col">${heading}</th>`)}</tr></thead>
-<tbody>${ids.map((provedId) => tableRow(provedId, places, wasShown))}</tbody>
+<tbody>${ids.map((provedId) => tableRow(provedId, places))}</tbody>
 </table>`;
   return pageOf(`Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}`, PROOF_STYLE, content);
 }
 
 const NOT_RECORDED = 'not in the ledger';
 
-function tableRow(provedId: ProvedId, places: readonly string[], wasShown: boolean): Html {
+function tableRow(provedId: ProvedId, places: readonly string[]): Html {
   const purgeTexts = places.map((place) => purgeText(provedId, place));
-  const shownText = provedId.shown.map(({ at, rows }) => `${formatCount(rows, 'row')}, ${formatMinute(at)}`).join('; ');
-  const cells = [provedId.row, answerText(provedId, formatMinute), ...purgeTexts, ...(wasShown ? [shownText] : [])];
+  const cells = [provedId.row, answerText(provedId, formatMinute), ...purgeTexts];
   return html`<tr>${cells.map((cell) => html`<td>${cell === '' ? '–' : cell}</td>`)}</tr>`;
 }
 

@@ -1,6 +1,7 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
 // `ledger.ts` writes the lines that `lines.ts` describes. `chain.ts` chains them, and verifies that chain.
-// `ledger-file.ts` finds their file, and derives its keys. `history.ts` finds out what the lines say of some ids.
+// `ledger-file.ts` finds their file, and derives its keys. `ledger-history.ts` follows all lines, and `id-history.ts`
+// those of one id.
 // `proof.ts` proves it, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
@@ -16,8 +17,8 @@ import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
-import { LedgerHistory } from './history.ts';
 import { type LedgerKeys, ledgerKeySource, ledgerKeysOf, ledgerPathIn } from './ledger-file.ts';
+import { LedgerHistory } from './ledger-history.ts';
 import type { LedgerLine, LineContent, LineOf, ServiceAddress } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {

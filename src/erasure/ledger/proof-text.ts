@@ -1,6 +1,6 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { refusedParagraph } from '../list/id-list.ts';
-import { ID_STATES, standingAnswer } from './history.ts';
+import { ID_STATES, standingAnswer } from './id-history.ts';
 import type { Proof, ProvedId } from './proof.ts';
 
 // A proof in words: for the terminal, and for the page to sign. A text is a phrase, a paragraph is several sentences.

@@ -1,9 +1,10 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { type IdList, type ListCounts, type ListedId, refusedParagraph } from '../list/id-list.ts';
 import { verifyLedger } from './chain.ts';
-import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
+import { ID_STATES, type IdHistory } from './id-history.ts';
 import type { LedgerSettings } from './ledger.ts';
 import { type LedgerKeys, ledgerPathIn, locateLedger } from './ledger-file.ts';
+import { LedgerHistory } from './ledger-history.ts';
 
 /**
  * What the ledger says of the ids of a list at one service (schemas/proof.json). It says when the service confirmed or

@@ -1,0 +1,88 @@
+import { IdHistory } from './id-history.ts';
+import type { LedgerKeys } from './ledger-file.ts';
+import type { LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
+
+/** An address as a URL spells it: the host in lower case, without a default port. */
+const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/, '');
+
+/**
+ * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it.
+ * Memory: what the lines say of these ids, and a line of each run and each place.
+ *
+ * | line     | what it adds                                               |
+ * | -------- | ---------------------------------------------------------- |
+ * | `begin`  | a run whose other lines count; or another address          |
+ * | `purge`  | a purge of an id that is not finished, a request to come   |
+ * | `purged` | the end of the purges of a place                           |
+ * | `before` | a request of an id that is not decided                     |
+ * | `after`  | an answer about an id, which may decide its request        |
+ * | `access` | when the person of an id was shown                         |
+ */
+export class LedgerHistory {
+  /** Other addresses of runs on the same service id: what they did does not count here. */
+  readonly otherAddresses = new Set<string>();
+  /** The newest purge that was done, by place. */
+  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
+  /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
+  hasConfirmed = false;
+  /** Number of people on the suppression list at the last purge, for whichever service. */
+  suppressionLength = 0;
+  /** When a purge began a new suppression list, if one did: whoever was erased before may have come back since. */
+  #newListAt = '';
+  readonly #service: ServiceAddress;
+  readonly #keys: LedgerKeys;
+  /** The first lines of all runs on this service, by run. An `IdHistory` has those that were to delete its id. */
+  readonly #runs = new Map<string, LineOf<'begin'>>();
+  /** Of each of the ids, by its hash. */
+  readonly #histories: ReadonlyMap<string, IdHistory>;
+
+  constructor(service: ServiceAddress, keys: LedgerKeys, ids: readonly string[]) {
+    this.#service = service;
+    this.#keys = keys;
+    this.#histories = new Map(ids.map((id) => [keys.idKey.hashOf(id), new IdHistory()]));
+  }
+
+  /** What the lines say of one of the ids; nothing of any other. */
+  of(id: string): IdHistory {
+    return this.#histories.get(this.#keys.idKey.hashOf(id)) ?? new IdHistory();
+  }
+
+  /** The runs that were to delete one of the ids, in the order of the ledger. */
+  get runsOfIds(): LineOf<'begin'>[] {
+    const runs = new Set([...this.#histories.values()].flatMap((history) => [...history.runs]));
+    return [...this.#runs.values()].filter((run) => runs.has(run));
+  }
+
+  /** True if rows of the person were removed from a place, and the suppression list that keeps them out still holds. */
+  wasErased(id: string): boolean {
+    return this.of(id).purges.some(({ rows, removedAt }) => rows > 0 && (removedAt ?? '') > this.#newListAt);
+  }
+
+  /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
+  noteConfirmation(content: LineContent): void {
+    if (content.kind === 'after' && content.outcome === 'done') this.hasConfirmed = true;
+  }
+
+  /** Takes the next line of the ledger. */
+  add(line: SignedLine): void {
+    if (line.kind === 'begin') {
+      const { baseUrl, serviceId } = this.#service;
+      if (line.service_id !== serviceId) return;
+      if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
+      else this.otherAddresses.add(line.base_url);
+      return;
+    }
+    if (line.kind === 'purged') {
+      if (line.listed < this.suppressionLength) this.#newListAt = line.at;
+      this.suppressionLength = line.listed;
+    }
+    const run = this.#runs.get(line.run);
+    // A run on another service says nothing here: the same id may be another person there.
+    if (run === undefined) return;
+    this.noteConfirmation(line);
+    if (line.kind === 'purged') {
+      this.lastPurgeByPlace.set(line.place, line);
+      for (const history of this.#histories.values()) if (history.runs.has(run)) history.endPurge(line);
+    } else this.#histories.get(line.id ?? '')?.add(line, run);
+  }
+}
