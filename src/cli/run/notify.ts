@@ -1,4 +1,4 @@
-import { type Day, dayAt, formatDays } from '../../base/days.ts';
+import { addDays, type Day, dayAt, formatDays } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 import { formatCount, joinNames } from '../../base/quantities.ts';
@@ -26,17 +26,11 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
     rescued_cells > 0 && `${formatCount(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`,
     implausible_days.length > 0 &&
       `Far fewer rows than usual on ${formatDays(implausible_days)}: the provider may lag.`,
-    next_from_date !== null && lossReason(next_from_date, daysUntilLost(next_from_date, today, historyDays)),
+    next_from_date !== null &&
+      daysUntilLost(next_from_date, today, historyDays) <= LOST_SOON_DAYS &&
+      `${next_from_date}, the first day not yet complete, can be exported until ${addDays(next_from_date, historyDays)}.`,
   ];
   return reasons.filter((reason) => reason !== false);
-}
-
-/** Tells that the day of the cursor is soon lost; false if many days are left. */
-function lossReason(cursor: Day, daysLeft: number): string | false {
-  if (daysLeft > LOST_SOON_DAYS) return false;
-  const deadline = daysLeft === 0 ? 'until today at the latest' : `for ${formatCount(daysLeft, 'more day')}`;
-  const exportText = daysLeft < 0 ? 'can no longer be exported' : `can be exported ${deadline}`;
-  return `${cursor}, the first day not yet complete, ${exportText}.`;
 }
 
 /**
