@@ -155,9 +155,12 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   // Only `--from` reads a gap, or a day whose rows were removed.
   const mayBeReadAgain = (day: Day) =>
     day >= oldestDay && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
-  const suspectDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate: includesToDateOf(basis) });
-  const isToReadAgain = (day: Day) => (day >= start && suspectDays.includes(day)) || isOfOtherFilters(day, basis);
-  const daysReadAgain = [...receipts.keys()].filter((day) => mayBeReadAgain(day) && isToReadAgain(day)).sort();
+  const includesToDate = includesToDateOf(basis);
+  const emptyOrImplausibleDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate });
+  const daysReadAgain = union(
+    emptyOrImplausibleDays.filter((day) => day >= start),
+    [...receipts.keys()].filter((day) => isOfOtherFilters(day, basis)),
+  ).filter(mayBeReadAgain);
   const notes = [...startWarnings(basis), ...readAgainNotes(daysReadAgain, basis)];
   const [firstIncomplete] = incompleteDays;
   const plan = { ...basis, mode: 'sync', notes } as const;
