@@ -14,17 +14,17 @@ export class ConnectionClosed extends Error {
 /** A body that came, and is not what its headers say. `predicate` follows the name of the host. */
 export class BodyMismatch extends Error {
   /** `length`: it had fewer or more bytes than declared. */
-  readonly fault: 'gzip' | 'length' | 'content_encoding' | 'charset';
+  readonly code: 'gzip' | 'length' | 'content_encoding' | 'charset';
   readonly predicate: string;
-  constructor(fault: BodyMismatch['fault'], predicate: string, cause?: unknown) {
+  constructor(code: BodyMismatch['code'], predicate: string, cause?: unknown) {
     super(`the server ${predicate}`, { cause });
-    this.fault = fault;
+    this.code = code;
     this.predicate = predicate;
   }
 
   /** True if bytes are missing or wrong, which another request may mend. */
   get isBroken(): boolean {
-    return this.fault === 'gzip' || this.fault === 'length';
+    return this.code === 'gzip' || this.code === 'length';
   }
 }
 
@@ -63,6 +63,8 @@ export function networkProblem(error: unknown, host: string, addressKey?: string
     const clause = `${host} did not answer within ${formatDuration(error.afterMs)}`;
     return { needsUser: false, code: 'timeout', clause };
   }
+  if (error instanceof BodyMismatch)
+    return { needsUser: false, code: error.code, clause: `${host} ${error.predicate}` };
   // A connection that stood may time out, too.
   const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
   const nodeCode = isLost ? 'ECONNRESET' : (codeOf(error) ?? '');

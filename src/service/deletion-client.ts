@@ -5,9 +5,9 @@ import type { DestinationConfig } from '../config/destination.ts';
 import { checkCharset, firstBytes } from '../http/body.ts';
 import { BodyMismatch, networkProblem } from '../http/failures.ts';
 import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from '../http/quota-report.ts';
-import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
+import { withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
-import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
+import { DELETION_OUTCOMES, type DeletionKind, deletionTraits } from './deletion-outcomes.ts';
 import { matchOutcome } from './outcome-table.ts';
 import { serviceRequest } from './service-request.ts';
 
@@ -95,14 +95,8 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
 
 /** The answer where none came, or no whole one: the profile may be deleted, and a second request is harmless. */
 function answerForError(error: unknown, host: string): DeletionAnswer {
-  if (error instanceof TimeLimitReached) {
-    return answerWithoutStatus('retry', 'timeout', `${host} did not answer in time: ${MAYBE_DELETED}`);
-  }
-  if (error instanceof BodyMismatch) {
-    const message = `${host} ${error.predicate}: ${MAYBE_DELETED}`;
-    return answerWithoutStatus(error.isBroken ? 'retry' : 'undecided', error.fault, message);
-  }
   const { needsUser, code, clause } = networkProblem(error, host, 'base_url');
   if (needsUser) return answerWithoutStatus('stop', code, sentenceOf(clause));
-  return answerWithoutStatus('retry', code, `Not sure whether it is deleted: ${clause}.`);
+  const kind = error instanceof BodyMismatch && !error.isBroken ? 'undecided' : 'retry';
+  return answerWithoutStatus(kind, code, `Not sure whether it is deleted: ${clause}.`);
 }

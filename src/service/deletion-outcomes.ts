@@ -29,7 +29,7 @@ const CHECK_TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
 const CHECK_BASE_URL = 'nothing more is sent. Is base_url right?';
 /** What is said of a profile where the answer does not tell. */
-export const MAYBE_DELETED = 'it may or may not be deleted.';
+const MAYBE_DELETED = 'it may or may not be deleted.';
 
 /**
  * A code outweighs the HTTP status, since failures come as 200. But an answer about the token, the address or the

@@ -138,11 +138,10 @@ export class ExportClient implements ExportService {
       new InterruptedExport({ kind, code, clause }, error);
     if (error instanceof TimeLimitReached)
       return interruption('retry_or_split', 'stall', `${host} sent nothing for ${formatDuration(error.afterMs)}`);
-    if (error instanceof BodyMismatch)
-      return interruption(error.isBroken ? 'retry' : 'unsupported', error.fault, `${host} ${error.predicate}`);
     // Every error of a connection has a code.
     if (codeOf(error) === undefined) throw error;
     const { needsUser, code, clause } = networkProblem(error, host, addressKey);
+    if (error instanceof BodyMismatch && !error.isBroken) return interruption('unsupported', code, clause);
     return interruption(needsUser ? 'config' : 'retry', code, clause);
   }
 }
