@@ -2,8 +2,7 @@ import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Day } from '../../src/base/days.ts';
 import { literal } from '../../src/base/sql.ts';
-import { liveDeltaFiles } from '../support/targets/delta-files.ts';
-import { filesBelow, type TargetName } from '../support/targets/place.ts';
+import { readFiles, type TargetName } from '../support/targets/place.ts';
 import { query } from '../support/targets/query.ts';
 import { rowText } from './truth.ts';
 
@@ -43,10 +42,9 @@ export class Place {
   }
 
   #rows(): Promise<Record<string, unknown>[]> {
-    if (this.target === 'duckdb')
-      return query(this.path, 'SELECT * REPLACE (event_date::VARCHAR AS event_date) FROM events');
-    if (this.target === 'parquet') return readParquet(this.path);
-    return readDelta(join(this.path, 'events'));
+    const sql = 'SELECT * REPLACE (event_date::VARCHAR AS event_date) FROM events';
+    if (this.target === 'duckdb') return query(this.path, sql);
+    return readFiles(this.path, this.target === 'delta', 'events', sql);
   }
 
   /** Removes a day, as people do who want the space back. */
@@ -65,21 +63,4 @@ export class Place {
     rmSync(`${this.path}.wal`, { force: true });
     cpSync(from, this.path, { recursive: true });
   }
-}
-
-/** All files of a Parquet folder; names of temporary files do not end in `.parquet`. */
-async function readParquet(folder: string): Promise<Record<string, unknown>[]> {
-  if (!filesBelow(join(folder, 'events')).some((file) => file.endsWith('.parquet'))) return [];
-  const glob = literal(join(folder, 'events', '*', '*.parquet'));
-  const options = 'hive_partitioning = true, hive_types = {event_date: VARCHAR}';
-  // All live files have the same columns: a reader that takes those of the first file must find them in the others.
-  return query(':memory:', `SELECT * FROM read_parquet(${glob}, ${options})`);
-}
-
-/** The rows of a Delta table, from its log. */
-async function readDelta(table: string): Promise<Record<string, unknown>[]> {
-  const files = [...(await liveDeltaFiles(table))].map(([file, day]) => {
-    return `SELECT ${literal(day)} AS event_date, * FROM read_parquet(${literal(file)}, hive_partitioning = false)`;
-  });
-  return files.length === 0 ? [] : query(':memory:', files.join(' UNION ALL BY NAME '));
 }

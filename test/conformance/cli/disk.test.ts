@@ -8,7 +8,6 @@ import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import type { Done } from '../../support/processes/command-line.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
-import { query } from '../../support/targets/query.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;
@@ -169,24 +168,3 @@ it.for(DISK_TARGETS)(
     expect(summaryIn(last)).toMatchObject({ exit: 0, next_from_date: daysBack(1) });
   },
 );
-
-it('a folder named like a Hive partition adds no column and changes no row, wherever it stands', async () => {
-  fixture = await CliFixture.start();
-  const folder = join(fixture.dir, 'c3=zz', 'df_event_name=no');
-  mkdirSync(folder, { recursive: true });
-  const config = fixture.config({ spool_dir: join(folder, 'spool') });
-  const [file, dataset] = [join(folder, 'x.duckdb'), join(folder, 'dataset')];
-  for (const target of [
-    ['duckdb', file],
-    ['parquet', dataset],
-  ]) {
-    const ended = await fixture.run(['sync', ...target, '--config', config]);
-    expect(ended.code, ended.stderr).toBe(0);
-    expect((await fixture.run(['verify', ...target])).code).toBe(0);
-  }
-  expect(await fixture.rows(file)).toBe(fixture.sim.countRows(WANTED));
-  const odd = "SELECT count(*)::INTEGER AS n FROM events WHERE df_event_name = 'no'";
-  expect(await query(file, odd)).toEqual([{ n: 0 }]);
-  const named = "SELECT count(*)::INTEGER AS n FROM duckdb_columns() WHERE column_name = 'c3'";
-  expect(await query(file, named)).toEqual([{ n: 0 }]);
-});

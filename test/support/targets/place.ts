@@ -85,24 +85,18 @@ export class Place extends Days {
 
   /** Rows of a query over `user_profiles`, as a reader of the place sees them. */
   readProfiles(sql: string): Promise<Record<string, unknown>[]> {
-    return this.#read('user_profiles', '*.parquet', 'hive_partitioning = false', sql);
+    return this.#read('user_profiles', sql);
   }
 
   /** Rows of a query over `events`, as a reader of the place sees them. */
   read(sql: string): Promise<Record<string, unknown>[]> {
     this.bucket?.dump('lake/', this.root);
-    const days = 'hive_partitioning = true, hive_types = {event_date: DATE}, union_by_name = true';
-    return this.#read('events', '*/*.parquet', days, sql);
+    return this.#read('events', sql);
   }
 
-  async #read(table: TableName, parquetFiles: string, options: string, sql: string) {
-    if (this.target.name === 'duckdb') return query(this.place, sql);
-    const folder = join(this.root, table);
-    const paths =
-      this.target.name === 'parquet' ? [join(folder, parquetFiles)] : [...(await liveDeltaFiles(folder)).keys()];
-    if (paths.length === 0) return [];
-    const files = `read_parquet([${paths.map(literal).join(', ')}], ${options})`;
-    return query(':memory:', `WITH ${table} AS (SELECT * FROM ${files}) ${sql}`);
+  #read(table: TableName, sql: string) {
+    const { name } = this.target;
+    return name === 'duckdb' ? query(this.place, sql) : readFiles(this.root, name === 'delta', table, sql);
   }
 
   /** `event_date` and `_key` of every row, sorted. */
@@ -144,6 +138,25 @@ export class Place extends Days {
   files(): string[] {
     return filesBelow(this.target.name === 'duckdb' ? dirname(this.root) : this.root);
   }
+}
+
+/** Rows of a query over the Parquet files of a table: those that its Delta log names, or all that are there. */
+export async function readFiles(place: string, isDelta: boolean, table: TableName, sql: string) {
+  const folder = join(place, table);
+  const days = isDelta ? await liveDeltaFiles(folder) : daysOfFiles(folder);
+  if (days.size === 0) return [];
+  const paths = [...days.keys()].map(literal);
+  // Without a Delta log all files have the same columns: a reader that takes those of the first must find them in the others.
+  const files = `read_parquet([${paths}], hive_partitioning = false, filename = true, union_by_name = ${isDelta})`;
+  const dayOfFile = [...days].map(([path, day]) => `${literal(path)}: ${literal(day)}`);
+  const day = table === 'events' ? `CAST(MAP {${dayOfFile}}[filename] AS DATE) AS event_date,` : '';
+  return query(':memory:', `WITH ${table} AS (SELECT ${day} * EXCLUDE (filename) FROM ${files}) ${sql}`);
+}
+
+/** The Parquet files below a folder, with the day by which their own folder is named. */
+function daysOfFiles(folder: string): ReadonlyMap<string, string> {
+  const paths = filesBelow(folder).filter((path) => path.endsWith('.parquet'));
+  return new Map(paths.map((path) => [path, /event_date=([^/]+)/.exec(path)?.[1] ?? '']));
 }
 
 /** Every file below a folder, by its whole path, sorted. */
