@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
-import { type OperationId, validateResponse } from '../../support/service/openapi.ts';
+import { type OperationId, responseProblems } from '../../support/service/openapi.ts';
 import {
   dayBody,
   deleteRequest,
@@ -30,7 +30,7 @@ async function judged(id: OperationId, response: Response) {
   const text = await response.text();
   const headers = Object.fromEntries(response.headers);
   const body = headers['content-type']?.includes('json') ? JSON.parse(text) : text;
-  expect(validateResponse(id, response.status, headers, body), `${response.status} ${text.slice(0, 200)}`).toEqual([]);
+  expect(responseProblems(id, response.status, headers, body), `${response.status} ${text.slice(0, 200)}`).toEqual([]);
   return { status: response.status, headers, body };
 }
 

@@ -4,7 +4,7 @@ import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE } from '../../../src/servic
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import { type Step, serve, whole } from '../../support/service/faulty-server.ts';
-import { validateRequest, validateResponse } from '../../support/service/openapi.ts';
+import { requestProblems, responseProblems } from '../../support/service/openapi.ts';
 import { exportService, recorder } from '../../support/service/service.ts';
 
 const CSV = 'df_external_id,df_name,df_unified_id\nA-1,"Kim, Minsu",u1\n,,u2\n';
@@ -13,11 +13,8 @@ const OK = whole(200, CSV);
 
 /** Downloads profiles from a server that gives these answers in turn, the last one again and again. */
 async function download(answers: readonly (readonly Step[])[], request = IDS_ALONE) {
-  const { url, requests } = await serve(({ line, headers, body }, nth) => {
-    const [method, target = ''] = line.split(' ');
-    const { pathname, searchParams } = new URL(target, 'http://host');
-    const parts = { path: pathname, query: Object.fromEntries(searchParams), headers, body: JSON.parse(body) };
-    expect(validateRequest('exportProfiles', { method: method ?? '', ...parts })).toEqual([]);
+  const { url, requests } = await serve((request, nth) => {
+    expect(requestProblems('exportProfiles', request)).toEqual([]);
     return answers[Math.min(nth, answers.length) - 1] ?? [];
   });
   return { ...(await downloadFrom(url, request)), requests };
@@ -69,7 +66,7 @@ describe('the profiles of the embedded service', () => {
   it('connect the id of the company with the id of the data, until they are deleted', async () => {
     sim = await startSimulator();
     const before = await downloadFrom(sim.url);
-    expect(validateResponse('exportProfiles', 200, { 'content-type': 'text/csv' }, before.text)).toEqual([]);
+    expect(responseProblems('exportProfiles', 200, { 'content-type': 'text/csv' }, before.text)).toEqual([]);
     expect(before.text.split('\n')[0]).toBe(
       'df_birth,df_external_id,df_gender,df_membership,df_name,df_unified_id,favourite_colour',
     );

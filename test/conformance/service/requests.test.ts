@@ -1,24 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { EventRequest } from '../../../src/service/export/export-service.ts';
-import { type FaultyServer, json, type RawRequest, serve, whole } from '../../support/service/faulty-server.ts';
-import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
+import { type FaultyServer, json, serve, whole } from '../../support/service/faulty-server.ts';
+import { requestProblems } from '../../support/service/openapi.ts';
 import { answerOf, CANARY, deletionClient, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 let server: FaultyServer;
-
-function problems(id: OperationId, request: RawRequest): string[] {
-  const [method, target] = request.line.split(' ');
-  const url = new URL(target, 'http://loopback');
-  const query = Object.fromEntries(url.searchParams);
-  return validateRequest(id, {
-    method,
-    path: url.pathname,
-    query,
-    headers: request.headers,
-    body: JSON.parse(request.body),
-  });
-}
 
 describe('the request for an export', () => {
   const ask = async (selection: EventRequest, serviceId = 'svc-1') => {
@@ -35,7 +22,7 @@ describe('the request for an export', () => {
     ['but some properties', { ...EXPORT_REQUEST, properties: ['__proto__', 'a b'], propertiesCondition: 'exclude' }],
   ] as [string, EventRequest][])('follows openapi.yaml: %s', async (_name, selection) => {
     const request = await ask(selection);
-    expect(problems('exportEvents', request)).toEqual([]);
+    expect(requestProblems('exportEvents', request)).toEqual([]);
     expect(JSON.parse(request.body)).toEqual({
       ...(selection.events.length > 0 && { events: selection.events }),
       events_condition_type: selection.eventsCondition,
@@ -59,7 +46,7 @@ describe('the request for an export', () => {
 
   it('encodes the service id', async () => {
     const request = await ask(EXPORT_REQUEST, 'a/b?c=d&e#f 가 %2F');
-    expect(problems('exportEvents', request)).toEqual([]);
+    expect(requestProblems('exportEvents', request)).toEqual([]);
     const url = new URL(request.line.split(' ')[1], 'http://loopback');
     expect([...url.searchParams]).toEqual([['service_id', 'a/b?c=d&e#f 가 %2F']]);
   });
@@ -81,7 +68,7 @@ describe('the request for a deletion', () => {
     const { answers, requests } = await remove(ids);
     expect(answers.every(({ kind }) => kind === 'done')).toBe(true);
     for (const [i, request] of requests.entries()) {
-      expect(problems('deleteProfile', request)).toEqual([]);
+      expect(requestProblems('deleteProfile', request)).toEqual([]);
       expect(JSON.parse(request.body)).toEqual({
         identity: { external_id: ids[i] },
         request_datetime: '2026-01-20T03:00:00.007Z',

@@ -2,133 +2,103 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
 import { isDay } from '../../../src/base/days.ts';
+import { isObject } from '../../../src/base/json.ts';
+import type { RawRequest } from './faulty-server.ts';
 
-/** Holds requests and answers to spec/openapi.yaml. Both functions give one sentence a problem; none means valid. */
+// Holds requests and answers to spec/openapi.yaml. Both functions give one sentence a problem; none means valid.
+
 export type OperationId = 'exportEvents' | 'exportProfiles' | 'deleteProfile';
-type Json = Record<string, unknown>;
+/** By names in lower case. */
+type Headers = Readonly<Record<string, string>>;
 
-const ROOT = 'openapi';
-const document: Json = parse(readFileSync(new URL('../../../spec/openapi.yaml', import.meta.url), 'utf8'));
-const ajv = new Ajv2020({ strict: false, allErrors: true, formats: { date: isDay } });
-ajv.addSchema(document, ROOT);
-
-const object = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {});
-
+interface Described {
+  readonly schema: object;
+}
+interface Parameter extends Described {
+  readonly name: string;
+  readonly in: 'query' | 'header';
+  readonly required?: boolean;
+}
+interface Content extends Described {
+  readonly 'x-csv-required-columns'?: readonly string[];
+  readonly 'x-csv-one-of-columns'?: readonly string[];
+}
+interface Answer {
+  readonly headers?: Readonly<Record<string, Described>>;
+  readonly content?: Readonly<Record<string, Content>>;
+}
 interface Operation {
-  readonly pointer: string;
-  readonly method: string;
-  readonly path: string;
-  readonly value: Json;
+  readonly operationId: OperationId;
+  readonly parameters: readonly Parameter[];
+  readonly requestBody: { readonly content: Readonly<Record<'application/json', Content>> };
+  /** By status; `default` for all others. */
+  readonly responses: Readonly<Record<string, Answer>>;
 }
 
-const operations: ReadonlyMap<string, Operation> = new Map(
-  Object.entries(object(document.paths)).flatMap(([path, methods]) =>
-    Object.entries(object(methods)).map(([method, value]): [string, Operation] => [
-      String(object(value).operationId),
-      { pointer: `/paths/${escaped(path)}/${method}`, method: method.toUpperCase(), path, value: object(value) },
-    ]),
-  ),
+const document: unknown = parse(readFileSync(new URL('../../../spec/openapi.yaml', import.meta.url), 'utf8'));
+const { paths } = withoutRefs(document) as { paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> };
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ ...operation, line: `${method.toUpperCase()} ${path}` })),
 );
+const ajv = new Ajv2020({ strict: false, allErrors: true, formats: { date: isDay } });
 
-function operation(id: OperationId): Operation {
-  const described = operations.get(id);
-  if (!described) throw new Error(`no operation ${id} in openapi.yaml`);
-  return described;
+/** A part of the document, with what its references name in their place. */
+function withoutRefs(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(withoutRefs);
+  if (!isObject(part)) return part;
+  if (typeof part.$ref !== 'string')
+    return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, withoutRefs(value)]));
+  const names = part.$ref.split('/').slice(1);
+  return withoutRefs(names.reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), document));
 }
 
-export interface RequestParts {
-  readonly method?: string;
-  readonly path?: string;
-  readonly query: Readonly<Record<string, string>>;
-  /** Names in any case. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Parsed JSON. */
-  readonly body: unknown;
+function operationOf(id: OperationId) {
+  const operation = operations.find(({ operationId }) => operationId === id);
+  if (operation === undefined) throw new Error(`no operation ${id} in openapi.yaml`);
+  return operation;
 }
 
-export function validateRequest(id: OperationId, request: RequestParts): string[] {
-  const op = operation(id);
-  const problems: string[] = [];
-  if (request.method !== undefined && request.method !== op.method) problems.push(`method ${request.method}`);
-  if (request.path !== undefined && request.path !== op.path) problems.push(`path ${request.path}`);
-  const parameters = (op.value.parameters as Json[]).map((parameter, i) =>
-    resolve(parameter, `${op.pointer}/parameters/${i}`),
-  );
-  for (const { value, pointer } of parameters) {
-    const name = String(value.name);
-    const text = value.in === 'query' ? request.query[name] : header(request.headers, name);
-    if (text === undefined && value.required === true) problems.push(`${value.in} ${name} is missing`);
-    if (text !== undefined) problems.push(...check(`${pointer}/schema`, text, `${value.in} ${name}`));
+export function requestProblems(id: OperationId, { line, headers, body }: RawRequest): string[] {
+  const operation = operationOf(id);
+  const [method, target = ''] = line.split(' ');
+  const { pathname, searchParams } = new URL(target, 'http://loopback');
+  const problems = `${method} ${pathname}` === operation.line ? [] : [`not ${operation.line}`];
+  for (const { name, in: where, required, schema } of operation.parameters) {
+    const text = where === 'query' ? searchParams.get(name) : headers[name.toLowerCase()];
+    if (text !== undefined && text !== null) problems.push(...schemaProblems(schema, text, `${where} ${name}`));
+    else if (required === true) problems.push(`${where} ${name} is missing`);
   }
-  const queryNames = parameters.filter(({ value }) => value.in === 'query').map(({ value }) => value.name);
-  for (const name of Object.keys(request.query))
-    if (!queryNames.includes(name)) problems.push(`query ${name} is unknown`);
-  const schema = `${op.pointer}/requestBody/content/${escaped('application/json')}/schema`;
-  return [...problems, ...check(schema, request.body, 'body')];
+  const known = operation.parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name);
+  for (const name of searchParams.keys()) if (!known.includes(name)) problems.push(`query ${name} is unknown`);
+  const { schema } = operation.requestBody.content['application/json'];
+  return [...problems, ...schemaProblems(schema, JSON.parse(body), 'body')];
 }
 
-/** `body` is parsed JSON for a JSON answer, else the text. Headers in any case. */
-export function validateResponse(
-  id: OperationId,
-  status: number,
-  headers: Readonly<Record<string, string>>,
-  body: unknown,
-): string[] {
-  const op = operation(id);
-  const responses = object(op.value.responses);
-  const key = Object.hasOwn(responses, String(status)) ? String(status) : 'default';
-  const response = object(responses[key]);
-  const pointer = `${op.pointer}/responses/${key}`;
-  return [...headerProblems(response, pointer, headers), ...bodyProblems(response, pointer, headers, body)];
-}
-
-function headerProblems(response: Json, pointer: string, headers: Readonly<Record<string, string>>): string[] {
-  return Object.entries(object(response.headers)).flatMap(([name, description]) => {
-    const text = header(headers, name);
-    const at = resolve(object(description), `${pointer}/headers/${escaped(name)}`).pointer;
-    return text === undefined ? [] : check(`${at}/schema`, text, `header ${name}`);
+/** `body` is parsed JSON for a JSON answer, else the text. */
+export function responseProblems(id: OperationId, status: number, headers: Headers, body: unknown): string[] {
+  const { responses } = operationOf(id);
+  const { headers: described = {}, content } = responses[status] ?? responses.default;
+  const problems = Object.entries(described).flatMap(([name, { schema }]) => {
+    const text = headers[name.toLowerCase()];
+    return text === undefined ? [] : schemaProblems(schema, text, `header ${name}`);
   });
+  if (content === undefined) return problems;
+  const type = (headers['content-type'] ?? '').split(';')[0].trim().toLowerCase();
+  if (!Object.hasOwn(content, type)) return [...problems, `content type "${type}" is not described`];
+  return [...problems, ...schemaProblems(content[type].schema, body, 'body'), ...columnProblems(content[type], body)];
 }
 
-function bodyProblems(response: Json, pointer: string, headers: Readonly<Record<string, string>>, body: unknown) {
-  const content = response.content;
-  if (content === undefined) return [];
-  const type = (header(headers, 'content-type') ?? '').split(';')[0].trim().toLowerCase();
-  if (!Object.hasOwn(object(content), type)) return [`content type "${type}" is not described`];
-  const media = object(object(content)[type]);
-  return [...check(`${pointer}/content/${escaped(type)}/schema`, body, 'body'), ...csvProblems(media, body)];
-}
-
-function csvProblems(media: Json, body: unknown): string[] {
-  const required = media['x-csv-required-columns'];
-  if (!Array.isArray(required)) return [];
+function columnProblems(content: Content, body: unknown): string[] {
+  const { 'x-csv-required-columns': required = [], 'x-csv-one-of-columns': alternatives } = content;
   const names = String(body).split(/\r?\n/, 1)[0].split(',');
-  const oneOf = media['x-csv-one-of-columns'] as string[] | undefined;
   const missing = required.filter((name) => !names.includes(name)).map((name) => `column ${name} is missing`);
-  return oneOf === undefined || oneOf.filter((name) => names.includes(name)).length === 1
+  return alternatives === undefined || alternatives.filter((name) => names.includes(name)).length === 1
     ? missing
-    : [...missing, `not exactly one of the columns ${oneOf.join(', ')}`];
+    : [...missing, `not exactly one of the columns ${alternatives.join(', ')}`];
 }
 
-function check(pointer: string, value: unknown, what: string): string[] {
-  const validate = ajv.getSchema(`${ROOT}#${encodeURI(pointer)}`);
-  if (!validate) throw new Error(`no schema at ${pointer}`);
+function schemaProblems(schema: object, value: unknown, what: string): string[] {
+  const validate = ajv.compile(schema);
   if (validate(value)) return [];
-  return (validate.errors ?? []).map((error) => `${what}${error.instancePath} ${error.message}`);
-}
-
-/** Follows a `$ref` within the document. */
-function resolve(value: Json, pointer: string): { value: Json; pointer: string } {
-  if (typeof value.$ref !== 'string') return { value, pointer };
-  const path = value.$ref.slice(1);
-  const parts = path.split('/').slice(1);
-  return { value: parts.reduce<Json>((at, part) => object(at[part]), document), pointer: path };
-}
-
-function header(headers: Readonly<Record<string, string>>, name: string): string | undefined {
-  return Object.entries(headers).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
-}
-
-function escaped(part: string): string {
-  return part.replaceAll('~', '~0').replaceAll('/', '~1');
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${what}${instancePath} ${message}`);
 }
