@@ -183,7 +183,7 @@ export class Simulation {
       expect([0, 3], this.#story(`exit ${code ?? signal} on a full disk:\n${stderr}`)).toContain(code);
       return;
     }
-    const env = disturbance === 'kill_step' ? { KILL_AFTER: `any:${random.int(1, 12)}` } : {};
+    const env = disturbance === 'kill_step' ? { KILL_AFTER: String(random.int(1, 12)) } : {};
     const child = this.world.start(words, env);
     const timer = setTimeout(
       () => child.process.kill('SIGKILL'),

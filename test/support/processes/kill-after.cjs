@@ -1,20 +1,12 @@
-// Preloaded into a process (node -r): KILL_AFTER=commit:3 ends it by SIGKILL right after its third COMMIT in DuckDB,
-// KILL_AFTER=rename:3 right after the third rename or link of a file, before the code that waits for it goes on;
-// KILL_AFTER=any:3 right after the third of these or of the removals of a file. STEPS_FILE is told how many of these there were.
+// Preloaded into a process (node -r): KILL_AFTER=3 ends it by SIGKILL right after its third step, before the code that
+// waits for it goes on. A step is a COMMIT in DuckDB, and each rename, link or removal of a file.
 const fs = require('node:fs');
 const { syncBuiltinESMExports } = require('node:module');
 
-const [what, count] = (process.env.KILL_AFTER ?? 'nothing:0').split(':');
-let left = Number(count);
-let steps = 0;
+let left = Number(process.env.KILL_AFTER);
 
-function happened(step) {
-  steps++;
-  if ((step === what || what === 'any') && --left === 0) process.kill(process.pid, 'SIGKILL');
-}
-
-if (process.env.STEPS_FILE !== undefined) {
-  process.on('exit', () => fs.writeFileSync(process.env.STEPS_FILE, String(steps)));
+function happened() {
+  if (--left === 0) process.kill(process.pid, 'SIGKILL');
 }
 
 // The client of DuckDB is bundled with the program; what it calls is not.
@@ -22,21 +14,20 @@ const path = require.resolve('@duckdb/node-bindings');
 const bindings = require(path);
 async function query(connection, sql) {
   const result = await bindings.query(connection, sql);
-  if (/^\s*COMMIT\b/i.test(sql)) happened('commit');
+  if (/^\s*COMMIT\b/i.test(sql)) happened();
   return result;
 }
 require.cache[path].exports = Object.create(bindings, { query: { value: query } });
 
-const STEPS = { rename: 'rename', link: 'rename', rm: 'remove', unlink: 'remove' };
-for (const [name, step] of Object.entries(STEPS)) {
+for (const name of ['rename', 'link', 'rm', 'unlink']) {
   const [atOnce, original] = [fs[`${name}Sync`], fs.promises[name]];
   fs[`${name}Sync`] = (...parameters) => {
     atOnce(...parameters);
-    happened(step);
+    happened();
   };
   fs.promises[name] = async (...parameters) => {
     await original(...parameters);
-    happened(step);
+    happened();
   };
 }
 syncBuiltinESMExports();
