@@ -7,11 +7,7 @@ import { newFolder } from '../support/new-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
-const { version, types, bin } = JSON.parse(read('package.json')) as {
-  version: string;
-  types: string;
-  bin: Record<string, string>;
-};
+const { version, bin } = JSON.parse(read('package.json')) as { version: string; bin: Record<string, string> };
 
 interface Job {
   readonly needs?: string;
@@ -88,10 +84,5 @@ describe('a release', () => {
 
   it('publishes in jobs that install nothing', () => {
     expect(JSON.stringify(publishing)).not.toMatch(/npm (ci|install)/);
-  });
-
-  it('packs what package.json promises', () => {
-    const tried = read('test/package/run');
-    for (const file of [types, bin['dfinery-elt']]) expect(tried).toContain(`package/${file?.replace(/^\.\//, '')}`);
   });
 });
