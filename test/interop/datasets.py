@@ -1,4 +1,4 @@
-"""Parquet and Arrow: every reader sees every value of the export, of the same types."""
+"""Parquet and Arrow: every reader sees what `sync duckdb` of the same exports holds, of the same types."""
 
 import json
 import subprocess
@@ -11,15 +11,9 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.ipc
 
-from _service import PROGRAM, SCRATCH, check_none, export, finish, run, simulator, write_config
+from _service import PROGRAM, SCRATCH, check_none, finish, run, simulator, write_config
 from _spark import rows_of, session
-from _truth import differences
-
-
-def by_key(rows: list[dict]) -> dict[str, dict]:
-    found = {row["_key"]: row for row in rows}
-    assert len(found) == len(rows), "a key occurs twice"
-    return found
+from _truth import differences, in_duckdb
 
 
 def read_pyarrow(path: str):
@@ -84,18 +78,18 @@ def suite(config: dict, zone: str | None) -> None:
     today = datetime.now(timezone.utc).date()
     days = [(today - timedelta(days=back)).isoformat() for back in range(10, 2, -1)]
     path = write_config(f"config-{len(label)}.json", {**config, **({"timezone": zone} if zone else {})})
-    lake = str(SCRATCH / f"lake-{len(label)}")
+    lake, file = str(SCRATCH / f"lake-{len(label)}"), SCRATCH / f"events-{len(label)}.duckdb"
     span = ["--config", str(path), "--from", days[0], "--to", days[-1]]
     run("sync", "parquet", lake, *span)
     run("sync", "parquet", lake, *span)
     run("verify", "parquet", lake)
+    run("sync", "duckdb", str(file), *span)
+    truth = in_duckdb(file, names={})
     manifest = json.loads((SCRATCH / f"lake-{len(label)}" / "_dfinery.json").read_text())["events"]
-    columns = manifest["columns"]
-    truth = {row["df_event_detail_log_id"]: row for day in days for row in export(config, day, day)}
     events = f"{lake}/events"
     for name, read in PARQUET.items():
         try:
-            check_none(f"parquet, {label}, {name}", differences(by_key(read(events)), truth, columns, zone))
+            check_none(f"parquet, {label}, {name}", differences(read(events), truth))
         except Exception as error:  # a reader that cannot read is a finding like any other
             check_none(f"parquet, {label}, {name}", [f"{type(error).__name__}: {error}"])
     schema = pyarrow.dataset.dataset(events, format="parquet", partitioning="hive").schema
@@ -105,8 +99,8 @@ def suite(config: dict, zone: str | None) -> None:
         (f"{name}: {schema.field(name).type}, not {kind}" for name, kind in wanted.items() if str(schema.field(name).type) != kind),
     )
     for name, read in ARROW.items():
-        rows = by_key(read_pipe(["sync", "arrow", "-", *span], read))
-        check_none(f"arrow, {label}, {name}", differences(rows, truth, columns, zone))
+        rows = read_pipe(["sync", "arrow", "-", *span], read)
+        check_none(f"arrow, {label}, {name}", differences(rows, truth))
 
 
 with simulator(events_per_day=300) as config:

@@ -13,10 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _readers import read_deltalake, read_duckdb, read_polars, spark_reader  # noqa: E402
 from _service import PROGRAM, SCRATCH, check_none, finish, simulator, write_config  # noqa: E402
 from _store import objects_with, store  # noqa: E402
-from _truth import normal  # noqa: E402
-
-#: What readers refuse in a name.
-REFUSED = str.maketrans({character: "_" for character in " ,;{}()\n\t="})
+from _truth import differences, in_duckdb  # noqa: E402
 
 
 def program(environment: dict[str, str] | None, *arguments: str, code: int = 0) -> str:
@@ -24,41 +21,6 @@ def program(environment: dict[str, str] | None, *arguments: str, code: int = 0) 
     done = subprocess.run(command, env=os.environ | (environment or {}), capture_output=True, text=True, timeout=300)
     assert done.returncode == code, f"{arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-LOADED_WITHIN = timedelta(minutes=10)
-
-
-def in_duckdb(file: Path) -> dict[str, dict]:
-    """The rows of a DuckDB file by key, under the names that a Delta table gives them."""
-    connection = duckdb.connect(str(file), read_only=True)
-    connection.execute("SET TimeZone = 'UTC'")
-    found = connection.execute("SELECT * EXCLUDE (event_date) FROM events")
-    names = [column[0].translate(REFUSED) for column in found.description]
-    rows = [{name: normal(value) for name, value in zip(names, row)} for row in found.fetchall()]
-    connection.close()
-    return {row["_key"]: row for row in rows}
-
-
-def differences(rows: list[dict], truth: dict[str, dict]):
-    found = {row["_key"]: row for row in rows}
-    if len(found) != len(rows):
-        yield "a key occurs twice"
-    for key in truth.keys() ^ found.keys():
-        yield f"row {key} is {'missing' if key in truth else 'too many'}"
-    for key in truth.keys() & found.keys():
-        row = {name: normal(value) for name, value in found[key].items() if name != "event_date"}
-        if row.keys() != truth[key].keys():
-            yield f"columns differ: {sorted(row.keys() ^ truth[key].keys())}"
-            return
-        for name, value in truth[key].items():
-            # The two places were loaded one after the other.
-            if name == "_loaded_at":
-                same = abs(row[name].replace(tzinfo=None) - value) < LOADED_WITHIN
-            else:
-                same = row[name] == value
-            if not same:
-                yield f"{key}: {name} is {row[name]!r}, in DuckDB {value!r}"
 
 
 class Place:
