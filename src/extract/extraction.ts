@@ -66,7 +66,7 @@ export class Extraction {
   }
 
   async *#daysToStore(downloads: DownloadQueue): AsyncGenerator<CheckedDay, void, undefined> {
-    for await (const dayResult of downloads.results()) {
+    for await (const dayResult of downloads.dayResults()) {
       const checkedDay = this.results.add(dayResult);
       if (checkedDay !== undefined) yield checkedDay;
     }

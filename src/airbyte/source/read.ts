@@ -119,9 +119,9 @@ async function deliverDays(streams: readonly StreamProgress[], deps: ReadDeps): 
   const plans = streams.map(({ plan }) => plan);
   const downloads = await DownloadQueue.open(plans, deps);
   try {
-    const results = downloads.results();
+    const dayResults = downloads.dayResults();
     while (streams.some(isRunning)) {
-      const nextResult = await deps.heartbeat.beatWhile(results.next());
+      const nextResult = await deps.heartbeat.beatWhile(dayResults.next());
       if (nextResult.done === true) break;
       await deliverDay(nextResult.value, streams, deps);
     }

@@ -44,7 +44,7 @@ export class DownloadQueue {
    * The results in the order of days; beside the days of `#sendFirst` at most `maxConcurrentExports` are downloaded
    * ahead. Throws a failure that ends the run when the turn of its day comes; of those days at once.
    */
-  async *results(): AsyncGenerator<DayResult, void, undefined> {
+  async *dayResults(): AsyncGenerator<DayResult, void, undefined> {
     const { signal } = this.#deps;
     await this.#sendFirst();
     this.#startDownloads(0);
