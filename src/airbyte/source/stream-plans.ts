@@ -26,11 +26,10 @@ export function planStream(
   const { appends, keepsDuplicates } = destinationTraits(stream);
   const input = { settings, appends, now };
   const state = usableState(savedState);
-  let plan: RunPlan;
-  if (stream.syncMode === 'incremental') plan = incrementalPlan(name, state, input);
-  else if (stream.syncId !== undefined && state?.sync_id === stream.syncId)
-    plan = resumedRefreshPlan(name, state, input, keepsDuplicates);
-  else plan = planRun({ ...input, fullRefresh: true });
+  const plan =
+    stream.syncMode === 'incremental'
+      ? incrementalPlan(name, state, input)
+      : refreshPlan(stream, name, state, input, keepsDuplicates);
   return { ...plan, name, keepsDuplicates };
 }
 
@@ -112,13 +111,15 @@ function fromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. Throws a UserError for another service. */
-function resumedRefreshPlan(
+function refreshPlan(
+  { syncId }: ConfiguredStream,
   name: StreamName,
-  savedState: JsonObject,
+  savedState: JsonObject | undefined,
   input: PlanInput,
   keepsDuplicates: boolean,
 ): RunPlan {
   const freshPlan = planRun({ ...input, fullRefresh: true });
+  if (syncId === undefined || savedState?.sync_id !== syncId) return freshPlan;
   const state = parseState(savedState);
   const receipts = receiptsIn(state);
   if (state === undefined || receipts.size === 0) return freshPlan;
