@@ -38,8 +38,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   if (consent === 'none' || failure !== undefined) return { report: planReport, failure };
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
     throw configError(
-      'Nothing was deleted: this is not what was confirmed. The list, the places or a limit differ. ' +
-        `Its hash is ${plan.hash}.`,
+      'Nothing was deleted: this is not what was confirmed. The list, the service, the places, the ways, a limit or ' +
+        `another option differs. The hash of this is ${plan.hash}.`,
     );
   }
   if (list.counts.ids > 0 || purgePlan !== undefined) {

@@ -102,8 +102,8 @@ export async function findListedPeople(
   const unifiedIdsById = joinIds(profiles?.unifiedIdsById, unifiedIdsInMapping, placeSearch.unifiedIdsById);
   const missedIds = listedIds.filter((listedId) => !unifiedIdsById.has(listedId.id) && !isErased(listedId));
   if (usedWays.length === 0 && missedIds.length > 0) {
-    const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
-    throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
+    const noColumn = byColumn === undefined ? [] : `No place has a column ${byColumn}.`;
+    throw configError([whyNoProfiles ?? [], noColumn, NO_WAY, 'Nothing was done.'].flat().join(' '));
   }
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
   const similarIdById = new Map(profiles?.similarIdById);

@@ -31,9 +31,9 @@ export class IdHistory {
   openRequest: { readonly sentAt: string | null } | undefined;
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   #newestRequestedAt = Number.NEGATIVE_INFINITY;
-  /** Number of requests since the last decision that the service may have carried out: all but one had no clear answer. */
+  /** Number of requests since the last decision that the service may have carried out. */
   #requestCount = 0;
-  /** True if there were several before a decision: one may have deleted whom the service then rejects as unknown. */
+  /** True if a decision followed several: one without a clear answer may have deleted whom the next calls unknown. */
   #mayBeDeleted = false;
 
   /** What the service has decided. */
@@ -49,8 +49,9 @@ export class IdHistory {
   }
 
   /**
-   * The answer that the service has given to a row of a list, which asks for the deletion at `requestedAt` (ms since
-   * 1970). Undefined if the row is a new request. One that comes again is none: the person may have come back since.
+   * The answer to a row of a list, which asks for the deletion at `requestedAt` (ms since 1970). Undefined for a new
+   * request: it asks later than the rows that were answered, and not before the answer. Any other row comes again, and
+   * the person may have come back since.
    */
   answerTo(requestedAt: number | undefined): DecidingAnswer | undefined {
     const answer = standingAnswer(this);
@@ -60,7 +61,7 @@ export class IdHistory {
     return isAnswered ? answer : undefined;
   }
 
-  /** False if every row is a new request: the service has never deleted the person, or is still to answer. */
+  /** True if the person is deleted, or may be. Else every row is a new request. */
   get #isFinal(): boolean {
     return this.decision === 'done' || (this.#mayBeDeleted && this.openRequest === undefined);
   }

@@ -28,7 +28,7 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-/** The lines of a call, for when those of other runs are read. */
+/** Gives the lines of a call that are still wanted, once those of other runs are read. */
 type PendingLines = () => readonly LedgerLine[];
 
 /**
@@ -111,10 +111,11 @@ export class Ledger {
     const { keyCheck: key_check } = this.keys.lineKey;
     const lines = contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
     let isWritten = false;
-    this.#pending.push(() => {
+    const linesIfWanted = () => {
       isWritten = isWanted();
       return isWritten ? lines : [];
-    });
+    };
+    this.#pending.push(linesIfWanted);
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
@@ -133,7 +134,7 @@ export class Ledger {
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
-      const lines = pending.flatMap((linesNow) => linesNow());
+      const lines = pending.flatMap((linesIfWanted) => linesIfWanted());
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();

@@ -321,22 +321,6 @@ describe('a proof', () => {
     expect([ids[0].removals.length, summary.places[0].rows]).toEqual([1, 6]);
   });
 
-  it('says that rows are gone that two runs counted, of which one removed them', async () => {
-    const [first, second] = [await open(), await open()];
-    for (const ledger of [first, second]) {
-      await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
-      await ledger.write(purgeOf(ledger, 'a', 5));
-    }
-    await first.write(purged(5));
-    const { ids, summary } = await prove(['a']);
-    expect(ids[0].removals).toMatchObject([{ rows: 5, removed_at: expect.any(String) }]);
-    expect(summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
-    // A bucket has no lock: the second run lost the race, and looked again.
-    await second.write(purgeOf(second, 'a', 0));
-    await second.write(purged(0));
-    expect((await prove(['a'])).summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
-  });
-
   describe('of places that a run was to purge', () => {
     const [X, Y] = ['duckdb /x', 'parquet /y'];
 

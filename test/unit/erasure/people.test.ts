@@ -326,16 +326,6 @@ describe('people in a place', () => {
     expect(await look(query)).toMatchObject({ rowCount: 1, warnings });
   });
 
-  it('are warned of if another place names them by a hash under another key', async () => {
-    const older = new HashKey(new Secret('the older hash key of 32 characters'));
-    await loadHashed(D1, [{ id: 'e1', df_unified_id: hashKey.hashOf('u1') }], ['df_unified_id'], hashKey);
-    const hash = older.hashOf('u1');
-    const keyCheckByUnifiedId = new Map([[hash, older.keyCheck]]);
-    const query = { ids: ['a'], unifiedIdsById: new Map([['a', [hash]]]), keyCheckByUnifiedId, hashKey };
-    const warnings = [expect.stringContaining('hashed under another key')];
-    expect(await look(query)).toMatchObject({ rowCount: 0, warnings });
-  });
-
   it('count as plain, though their ids look like hashes, unless rows have these as hashes', async () => {
     const unifiedId = 'a1'.repeat(32);
     const query = { ids: ['a'], unifiedIdsById: new Map([['a', [unifiedId]]]) };

@@ -83,6 +83,8 @@ describe('the answer of the profile export', () => {
     expect(person.code).toBe(exit);
     const isUnavailable = typeof answer === 'string' || answer === 404 || answer === 400;
     if (!isUnavailable) return;
+    const misspelt = await run('forget', '--id', 'A', '--by-column', 'nope', ...IN());
+    expect(misspelt.said).toMatch(/profile.* No place has a column nope\. Nothing says how people are found/);
     // A warning is enough if a column is another way.
     configure({ by_column: 'member' }, { suppression_file: undefined });
     const done = await erase('--id', 'A', ...IN());
