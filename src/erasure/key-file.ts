@@ -53,10 +53,8 @@ function storedKey(path: string): Secret | undefined {
       );
     }
     const keyText = readFileSync(path, 'utf8').trim();
-    if (keyText.length < MIN_KEY_LENGTH) {
-      const problem = keyText === '' ? 'is empty' : `has fewer than ${MIN_KEY_LENGTH} characters`;
-      throw configError(`The key file ${path} ${problem}: put its key back.`);
-    }
+    if (keyText.length < MIN_KEY_LENGTH)
+      throw configError(`The key file ${path} has fewer than ${MIN_KEY_LENGTH} characters: put its key back.`);
     return new Secret(keyText);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;

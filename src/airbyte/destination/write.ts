@@ -19,8 +19,6 @@ const CDC_DELETED_AT = '_ab_cdc_deleted_at';
 export const write: Verb = async (context) => {
   const { catalog, clock, env, logger, writer } = context;
   const config = readConfig(parseDestinationConfig, context);
-  // A dry run begins with a warning: the platform shows the rows as synced.
-  if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
   let rowNumber = 0;
@@ -80,8 +78,8 @@ function endDryRun(report: ErasureReport, failure: UserError | undefined, logger
   if (guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${guard}`);
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${plainCount(count, 'profile')} would be. The platform may show their ` +
-      'rows as synced all the same. Set dry_run to false to delete.',
+    `DRY RUN: nothing was deleted, and no state is saved. ${plainCount(count, 'profile')} would be deleted. ` +
+      'The platform may show their rows as synced all the same. Set dry_run to false to delete.',
   );
 }
 
