@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { nfc } from '../../base/text.ts';
+import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import { ExportScanner, type ScanResult } from '../../cells/columns/export-scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { missingColumns, settingOf } from '../../cells/header.ts';
@@ -28,15 +29,9 @@ export const command = defineCommand({
     const pinnedTypes = readPinnedTypes(schema);
     const scanner = new ExportScanner({ timezone: config.timezone, needsEventColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
-    const unseenNames = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
-    if (unseenNames.length > 0) {
-      const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseenNames.join(', ')}.`;
-      context.logger.warn('columns.unseen', message);
-    }
     const missing = missingColumns(scan.columns.map(({ headerName }) => headerName));
-    if (missing.length > 0) {
-      context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
-    }
+    for (const warning of warningsOf(scan, edits, missing))
+      context.logger.warn('inspect.columns', `${file} ${warning}.`);
     const columns = inspectedColumns(scan, config, pinnedTypes);
     const result = {
       v: 1,
@@ -49,14 +44,7 @@ export const command = defineCommand({
       columns,
     };
     const title = `${file}: ${formatCount(scan.rows, 'row')}, ${formatCount(columns.length, 'column')}, ${formatBytes(bytes)}`;
-    const tableRows = columns.map(({ source, group, type, filled, fits: allFit }) => [
-      source,
-      group.replaceAll('_', ' '),
-      type ?? '',
-      formatPercent(filled, scan.rows),
-      allFit === null ? 'not known' : allFit ? '' : 'some cells',
-    ]);
-    const table = tableLines(['column', 'group', 'type', 'filled', 'rescued'], tableRows, context.terminal.columns);
+    const table = columnTable(columns, scan.rows, context.terminal.columns);
     return { result, lines: [title, ...table, ...notesOn(scan)] };
   },
 });
@@ -79,6 +67,16 @@ async function scanFile(file: string, scanner: ExportScanner, signal: AbortSigna
   }
 }
 
+/** What is wrong with the columns, as clauses. `missing`: the columns of every export that the file lacks. */
+function warningsOf({ editedNames }: ScanResult, { drop, hash }: ColumnEdits, missing: readonly string[]): string[] {
+  const unseenNames = [...drop, ...hash].filter((name) => !editedNames.includes(name));
+  const warnings = [
+    unseenNames.length > 0 && `lacks columns of columns_drop and columns_hash: ${unseenNames.join(', ')}`,
+    missing.length > 0 && `lacks columns that every export has: ${missing.join(', ')}`,
+  ];
+  return warnings.filter((warning) => warning !== false);
+}
+
 /**
  * The type of a column is the configured one, else the pinned, else that of the cells. It is null if there is
  * none. Cells that do not fit it would be rescued.
@@ -98,6 +96,17 @@ function inspectedColumns(
     const allFit = type === null || (isExamined ? fits(codecOf(type, zone), column.forms) : null);
     return { source: column.headerName, group: column.group, type, filled: column.filledCount, fits: allFit };
   });
+}
+
+function columnTable(columns: ReturnType<typeof inspectedColumns>, rows: number, width: number): string[] {
+  const tableRows = columns.map(({ source, group, type, filled, fits: allFit }) => [
+    source,
+    group.replaceAll('_', ' '),
+    type ?? '',
+    formatPercent(filled, rows),
+    allFit === null ? 'not known' : allFit ? '' : 'some cells',
+  ]);
+  return tableLines(['column', 'group', 'type', 'filled', 'rescued'], tableRows, width);
 }
 
 function notesOn({ invalidUtf8: { cells, first }, hasUniqueIds, hasFinalNewline }: ScanResult): string[] {

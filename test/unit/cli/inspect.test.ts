@@ -120,7 +120,7 @@ describe('inspect', () => {
     const config = fileOf(JSON.stringify({ columns_drop: ['memo', 'phone'] }));
     const { out, err } = await run([fileOf(EXPORT), '--config', config, '--json']);
     expect(JSON.parse(out.join('')).columns.map(({ source }: { source: string }) => source)).not.toContain('memo');
-    expect(err).toContain('name columns that');
+    expect(err).toContain('lacks columns of columns_drop and columns_hash');
     expect(err).toContain('phone');
   });
 
