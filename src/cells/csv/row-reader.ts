@@ -95,47 +95,9 @@ export class RowReader {
     return false;
   }
 
-  /** Reads the next line as a row; false if it is not whole. The buffer then starts behind it. */
-  #readLine(): boolean {
-    const { row } = this;
-    const { bytes, start, end } = this.#buffer;
-    if (start === end) return false;
-    const nextStart = row.read(bytes, start, end);
-    if (row.failure !== undefined) throw this.#failureError(row.failure);
-    if (nextStart === NO_ROW) return false;
-    this.#buffer.start = nextStart;
-    return true;
-  }
-
   /** An error in the current row. */
   rowError(reason: string, expected: string, found: string): MalformedCsv {
     return new MalformedCsv(reason, this.rowNumber, this.#buffer.offsetOf(this.row.start), expected, found);
-  }
-
-  /** The error of a row that is no CSV. In UTF-16 a header with quotes is none. */
-  #failureError({ reason, index }: RowFailure): MalformedCsv | UnusableCsv {
-    if (this.rowNumber === 0 && this.#buffer.takeReplacements(index).length > 0) return otherEncodingError();
-    return this.#nextRowError(reason, index, ...EXPECTED_AND_FOUND[reason]);
-  }
-
-  /** Throws if the body ends within a row, or has none. */
-  #checkEnd(): void {
-    const { start, end, isLineEndAdded } = this.#buffer;
-    const bodyEnd = isLineEndAdded ? end - 1 : end;
-    // Each row has a line end now, so that one which does not end goes on within quotes.
-    if (start < end)
-      throw this.#nextRowError('cut_in_quote', bodyEnd, 'a closing quote', 'the end of the body inside quotes');
-    if (this.rowNumber === 0) throw this.#nextRowError('empty_body', start, 'a header line', 'nothing');
-  }
-
-  /** Sets the offset up to which the body must come before rows are read again. */
-  #waitForMore(): void {
-    const { start, end } = this.#buffer;
-    // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
-    if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
-      const bytes = Math.max(this.#minReadBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
-      this.#nextReadOffset = this.#buffer.offsetOf(start) + bytes;
-    }
   }
 
   /** Checks the first bytes; false if there are too few of them. */
@@ -147,6 +109,18 @@ export class RowReader {
     if (otherFormat !== undefined) throw this.#nextRowError('not_csv', 0, 'a header line', otherFormat.found);
     this.#buffer.start = textStart;
     this.#hasPassedStart = true;
+    return true;
+  }
+
+  /** Reads the next line as a row; false if it is not whole. The buffer then starts behind it. */
+  #readLine(): boolean {
+    const { row } = this;
+    const { bytes, start, end } = this.#buffer;
+    if (start === end) return false;
+    const nextStart = row.read(bytes, start, end);
+    if (row.failure !== undefined) throw this.#failureError(row.failure);
+    if (nextStart === NO_ROW) return false;
+    this.#buffer.start = nextStart;
     return true;
   }
 
@@ -176,6 +150,32 @@ export class RowReader {
   #checkLength(from: number, to: number): void {
     if (to - from <= MAX_ROW_BYTES) return;
     throw this.#nextRowError('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} bytes or more`);
+  }
+
+  /** Throws if the body ends within a row, or has none. */
+  #checkEnd(): void {
+    const { start, end, isLineEndAdded } = this.#buffer;
+    const bodyEnd = isLineEndAdded ? end - 1 : end;
+    // Each row has a line end now, so that one which does not end goes on within quotes.
+    if (start < end)
+      throw this.#nextRowError('cut_in_quote', bodyEnd, 'a closing quote', 'the end of the body inside quotes');
+    if (this.rowNumber === 0) throw this.#nextRowError('empty_body', start, 'a header line', 'nothing');
+  }
+
+  /** Sets the offset up to which the body must come before rows are read again. */
+  #waitForMore(): void {
+    const { start, end } = this.#buffer;
+    // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
+    if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
+      const bytes = Math.max(this.#minReadBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
+      this.#nextReadOffset = this.#buffer.offsetOf(start) + bytes;
+    }
+  }
+
+  /** The error of a row that is no CSV. In UTF-16 a header with quotes is none. */
+  #failureError({ reason, index }: RowFailure): MalformedCsv | UnusableCsv {
+    if (this.rowNumber === 0 && this.#buffer.takeReplacements(index).length > 0) return otherEncodingError();
+    return this.#nextRowError(reason, index, ...EXPECTED_AND_FOUND[reason]);
   }
 
   /** An error at `index` in the row behind the current one. If that begins with a brace, it is a message of the service. */
