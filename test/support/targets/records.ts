@@ -1,15 +1,10 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { StreamStats } from '../../../src/airbyte/records/record-encoder.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import { PROFILE_STREAM, type StreamName, type StreamSchemas } from '../../../src/airbyte/records/streams.ts';
-import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
-import type { CheckedFile } from '../../../src/extract/checked-day.ts';
 import { EVENTS, USER_PROFILES } from '../../../src/table/tables.ts';
-import { newFolder } from '../new-folder.ts';
-import { scanIn } from '../scan.ts';
+import { Days } from './days.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
 
@@ -41,30 +36,21 @@ export interface WriteOptions {
   readonly onBlock?: (lines: Uint8Array) => void;
 }
 
-/** A folder for spool files, and the writer run over them. */
-export class RecordFixture {
-  readonly dir = newFolder();
-  #files = 0;
-
-  spool(csv: string | Uint8Array, timezone?: string): CheckedFile {
-    const { result, written } = scanIn(new ExportScanner({ timezone, needsEventColumns: false }), Buffer.from(csv));
-    const path = join(this.dir, `spool-${++this.#files}.csv`);
-    writeFileSync(path, written);
-    return { path, bytes: written.length, sha256: '', ...result };
-  }
-
+/** The writer run over files of days. */
+export class RecordFixture extends Days {
   async write(
     csv: string | readonly string[],
     streams: readonly StreamSchemas[],
     options: WriteOptions = {},
   ): Promise<Written> {
-    const files = [csv].flat().map((text) => this.spool(text, options.timezone));
+    this.timezone = options.timezone;
+    const { files } = this.ofCsv('2026-01-01', [csv].flat());
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
       options.onBlock?.(bytes);
     };
-    const { timezone, signal = new AbortController().signal } = options;
+    const { timezone, signal = this.signal } = options;
     const table = streams[0]?.name === PROFILE_STREAM ? USER_PROFILES : EVENTS;
     const written = await writeRecords({ files }, streams, keep, { table, timezone, emittedAt: EMITTED_AT, signal });
     const text = Buffer.concat(parts).toString();
