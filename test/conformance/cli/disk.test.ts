@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { join } from 'node:path';
-import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, describe, expect, it } from 'vitest';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
@@ -87,28 +86,6 @@ describe('a disk that fails', () => {
       expect.stringMatching(/The spool folder \S+ failed \(EIO\): try again later; what was stored before is complete/),
     ]);
     expect((await fixture.sync()).code).toBe(0);
-    expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
-  });
-
-  it('at any commit of a DuckDB file: exit 3, and the next run loads the other days', async () => {
-    fixture = await CliFixture.start();
-    let reached = true;
-    for (let at = 1; reached; at++) {
-      let commits = 0;
-      const refuse = (real: (...all: unknown[]) => unknown, ...all: unknown[]) =>
-        all[0] === 'COMMIT' && ++commits === at
-          ? Promise.reject(
-              new Error(
-                'TransactionContext Error: Failed to commit: Could not write file "x": No space left on device',
-              ),
-            )
-          : real(...all);
-      const ended = await withCall(DuckDBConnection.prototype, 'run', refuse, () => fixture.sync());
-      reached = commits >= at;
-      expect([at, ended.code, ended.stderr]).toEqual([at, reached ? 3 : 0, expect.any(String)]);
-      if (reached) expect(ended.stderr).toContain(`The disk of ${fixture.file} is full`);
-      else expect(at).toBeGreaterThan(1);
-    }
     expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
   });
 

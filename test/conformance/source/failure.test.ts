@@ -70,19 +70,6 @@ describe('a read that fails', () => {
     expect([output.code, output.errors()]).toMatchObject([1, [{ failure_type: 'system_error' }]]);
   });
 
-  it('never fails for today: the next sync reads it', async () => {
-    const catalog = await start();
-    fixture.sim.setScenario({ fault: onDay('2026-01-20', refusal(500)) });
-    const output = await fixture.read(catalog, undefined, { to_date_inclusive: 'true' });
-    expect(output.code).toBe(0);
-    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
-    expect(output.logs('day.open').join()).toContain('2026-01-20');
-    fixture.sim.setScenario({ fault: () => undefined });
-    const next = await fixture.read(catalog, output.lastStates(), { to_date_inclusive: 'true' });
-    const days = new Set(next.records('events').map((data) => String(data.df_server_datetime).slice(0, 10)));
-    expect(days).toContain('2026-01-20');
-  });
-
   it('keeps the row counts of 35 days, and names a day with far fewer rows than usual', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 60 } }, { rowsPerDay: 200 });
     const catalog = await fixture.catalog({}, ['events']);
@@ -165,15 +152,6 @@ describe('a read that fails', () => {
     const output = await fixture.run('read', fixture.config(), { catalog });
     expect([output.code, output.statuses('events').at(-1)]).toEqual([0, 'COMPLETE']);
     expect(new Set(output.records('events').map((data) => Object.keys(data).join()))).toEqual(new Set(['_key']));
-  });
-
-  it('reports a reissued token as a configuration error without printing it', async () => {
-    fixture = await SourceFixture.start();
-    const catalog = await fixture.catalog();
-    const output = await fixture.read(catalog, undefined, { export_token: 'former-token' });
-    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringMatching(/token/) });
-    expect(output.text).not.toContain('former-token');
-    expect(output.states('events').map((one) => one.from_date)).toEqual(['2026-01-15']);
   });
 
   it('names lost days in a configuration error', async () => {
