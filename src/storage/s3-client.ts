@@ -47,6 +47,8 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   const bundle = env.AWS_CA_BUNDLE || undefined;
   const client = new S3({
     maxAttempts: SDK_ATTEMPTS,
+    // The SDK would write to the console when a file could not be sent.
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
     requestHandler: {
       connectionTimeout: CONNECT_MS,
       // Bytes that come keep a request alive, however long it takes.

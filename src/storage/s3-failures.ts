@@ -109,7 +109,7 @@ export const isBrokenBody = (thrown: unknown): boolean =>
   isTransient(thrown) && !isDiskFull(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
 
 /** True for errors that a retry may solve: network errors, time-outs, conflicts, 5xx, throttling. */
-function isTransient(thrown: unknown): boolean {
+export function isTransient(thrown: unknown): boolean {
   const status = s3StatusOf(thrown);
   if (TRANSIENT_ERRORS.has(s3ErrorNameOf(thrown))) return true;
   if (status === undefined || status < 300) return codeOf(thrown) !== undefined;

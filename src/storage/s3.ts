@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -12,7 +12,15 @@ import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, toStoredObject } from './s3-client.ts';
 import { deleteObjects, eraseVersions } from './s3-erase.ts';
-import { isBrokenBody, S3_STATUS, s3AnswerOf, s3ErrorNameOf, s3StatusOf, storeError } from './s3-failures.ts';
+import {
+  isBrokenBody,
+  isTransient,
+  S3_STATUS,
+  s3AnswerOf,
+  s3ErrorNameOf,
+  s3StatusOf,
+  storeError,
+} from './s3-failures.ts';
 import { type ErasePredicate, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
@@ -118,10 +126,9 @@ class S3Storage implements Storage {
   }
 
   moveIn(localPath: string, path: string): Promise<void> {
+    const isWorthRetry = (error: unknown) => !this.#signal.aborted && isTransient(error);
     return this.#withStoreErrors(async () => {
-      const { client, sendOptions } = this.#access;
-      // Not as a stream, which the SDK could not send again. Nor in parts: those of a killed run would stay.
-      await client.putObject({ ...this.#objectAt(path), Body: await readFile(localPath) }, sendOptions);
+      await retryAtOnce(isWorthRetry, () => this.#sendFile(localPath, path));
       await rm(localPath, { force: true });
     });
   }
@@ -178,6 +185,20 @@ class S3Storage implements Storage {
     } catch (error) {
       if (s3ErrorNameOf(error) === 'NoSuchKey') return undefined;
       throw error;
+    }
+  }
+
+  /** Makes one attempt at sending a file, and holds no more than a piece of it: the SDK sends no stream again. */
+  async #sendFile(localPath: string, path: string): Promise<void> {
+    const { client, sendOptions } = this.#access;
+    const { size: ContentLength } = await stat(localPath);
+    const Body = createReadStream(localPath);
+    const unreadable = new Promise<never>((_, reject) => Body.on('error', reject));
+    try {
+      const sending = client.putObject({ ...this.#objectAt(path), Body, ContentLength }, sendOptions);
+      await Promise.race([sending, unreadable]);
+    } finally {
+      Body.destroy();
     }
   }
 

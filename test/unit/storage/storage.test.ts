@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import fs, { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -256,14 +257,26 @@ describe('failures of a bucket', () => {
 
   it('that pass are retried, and a lost answer is not a lost object', async () => {
     s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
-    writeFileSync(join(dir, 'one'), 'one');
-    await using((storage) => storage.moveIn(join(dir, 'one'), 'x'));
+    await using((storage) => storage.write('x', 'one'));
     expect(readFileSync(await using((storage) => storage.localFile('x', join(dir, 'copy'))), 'utf8')).toBe('one');
     s3.outcomeOf = ({ what, attempt }) => (what === 'PutObject' && attempt === 1 ? 'answer lost' : 'normal');
     await using((storage) => storage.write('y', 'two'));
     expect(await using((storage) => storage.create('z', 'three'))).toBe(true);
     expect([...s3.objects.keys()].sort()).toEqual(['lake/x', 'lake/y', 'lake/z']);
   });
+
+  it.each(['cut', 'answer lost', { status: 503, code: 'SlowDown' }] as const)(
+    'that pass leave a file of 34 MB whole, which is sent again: %s',
+    async (outcome) => {
+      const warn = vi.spyOn(console, 'warn');
+      const [path, bytes] = [join(dir, 'large'), randomBytes(34 * 1024 * 1024)];
+      writeFileSync(path, bytes);
+      s3.outcomeOf = ({ attempt }) => (attempt === 1 ? outcome : 'normal');
+      await using((storage) => storage.moveIn(path, 'x'));
+      expect([s3.objects.get('lake/x')?.bytes.equals(bytes), existsSync(path)]).toEqual([true, false]);
+      expect(warn).not.toHaveBeenCalled();
+    },
+  );
 
   it('a request is not made again after a stop', async () => {
     const stop = new AbortController();
