@@ -52,7 +52,7 @@ export interface FolderFile extends TableFile {
   readonly modified: number;
 }
 
-interface ListedFile extends Omit<FolderFile, 'columns'> {
+export interface ListedFile extends Omit<FolderFile, 'columns'> {
   /** The columns of its table, if it has just these. Undefined if it has others: then only the file tells them. */
   readonly columns: FileColumns | undefined;
 }

@@ -20,6 +20,7 @@ import {
   type FolderPlace,
   type FolderVersion,
   filePath,
+  type ListedFile,
   PROFILES_FILE,
   readStateFile,
   type StateFile,
@@ -105,17 +106,31 @@ async function compareFile(place: FolderPlace, stateFile: StateFile, path: strin
     const columns = listedFile.columns ?? (await readFileColumns(engine, localPath));
     return { file: { ...listedFile, ...onDisk, columns } };
   }
-  const damaged: FileComparison = day === undefined ? {} : { damagedFile: { table, day, path } };
-  const metadata = await readMetadata(place, path, table);
-  if (metadata === undefined) return damaged;
-  const { receipt, columns } = metadata;
-  const adopted = { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
-  if (hasSameHash) return adopted;
+  const ownMetadata = await readMetadata(place, path, table);
+  if (ownMetadata !== undefined && (hasSameHash || isOfKilledRun(ownMetadata, listedFile, storedReceipt, tableState))) {
+    const { receipt, columns } = ownMetadata;
+    return { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
+  }
+  return day === undefined ? {} : { damagedFile: { table, day, path } };
+}
+
+/** True if a killed run wrote a file: later than the stored receipt, or since the file lacked columns of its table. */
+function isOfKilledRun(
+  { receipt, columns }: FileMetadata,
+  listedFile: ListedFile | undefined,
+  storedReceipt: StoredReceipt | undefined,
+  tableState: TableState,
+): boolean {
+  if (!hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState))) return false;
   const changedAt = storedReceipt?.changed_at ?? '';
   const hadOtherColumns = listedFile !== undefined && listedFile.columns === undefined;
-  const isOfKilledRun = receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
-  const tableColumns = fileColumns(FOLDER_LAYOUT, tableState);
-  return isOfKilledRun && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns) ? adopted : damaged;
+  return receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
+}
+
+/** What a file says of itself. */
+interface FileMetadata {
+  readonly receipt: StoredReceipt;
+  readonly columns: FileColumns;
 }
 
 /** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it for this path. */
@@ -123,7 +138,7 @@ async function readMetadata(
   { engine, storage }: FolderPlace,
   path: string,
   table: TableName,
-): Promise<{ readonly receipt: StoredReceipt; readonly columns: FileColumns } | undefined> {
+): Promise<FileMetadata | undefined> {
   const localPath = storage.fullPath(path);
   try {
     const rows = await engine.rows(
