@@ -78,9 +78,8 @@ export function typeAfterDay(
 ): TypeAfterDay {
   const { type: storedType } = column;
   const { configuredType, isPinned } = configuredTypeOf(column, columns, settings);
-  const takesDeclaredType = declaredType !== undefined && canHoldStored(column, declaredType, settings);
-  const typeByService = takesDeclaredType ? declaredType : storedType;
-  const fixedType = configuredType ?? (isOfService(column) ? typeByService : isFrozen ? storedType : null);
+  const serviceType = isOfService(column) ? typeByService(column, declaredType, settings) : null;
+  const fixedType = configuredType ?? serviceType ?? (isFrozen ? storedType : null);
 
   if (storedType === null && !isPinned) {
     const mayBeAdded = !isFrozen || configuredType !== undefined;
@@ -93,3 +92,7 @@ export function typeAfterDay(
   const type = storedType ? widenedType(storedType, forms, zone) : (narrowestType(forms, zone) ?? null);
   return { type, isInferred: true };
 }
+
+/** The type of a column of the service: as it declares it, if stored values fit that, else as stored. */
+const typeByService = (column: StoredColumn, declaredType: ColumnType | undefined, settings: ColumnSettings) =>
+  declaredType !== undefined && canHoldStored(column, declaredType, settings) ? declaredType : column.type;
