@@ -2,6 +2,8 @@ import { isJsonSpace, LESS_THAN, OPEN_BRACE, OPEN_BRACKET, standsAt } from '../.
 
 /** Up to this length (bytes) white space, or a header that is not whole, is read anew at each chunk. */
 export const MAX_SEARCHED_BYTES = 1024 * 1024;
+/** What may follow the [ of a JSON list. Anything else makes it the start of a name: a customer may call it so. */
+const JSON_LIST_STARTS: ReadonlySet<number | undefined> = new Set([...Buffer.from('"{[]'), undefined]);
 /** A byte order mark. */
 const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
 
@@ -30,14 +32,22 @@ interface BodyStart {
 }
 
 /**
- * What the first bytes show; undefined while some are missing. A header whose first name begins as another format does
- * is taken for that. `isFinished`: the body has no more bytes.
+ * What the first bytes show; undefined while some are missing. A header whose first name begins with { or < is taken for
+ * JSON or HTML. `isFinished`: the body has no more bytes.
  */
 export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | undefined {
   if (bytes.length < BOM.length && !isFinished && bytes[0] === BOM[0]) return undefined;
   const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
-  let contentStart = textStart;
-  while (contentStart < bytes.length && isJsonSpace(bytes[contentStart])) contentStart++;
-  if (contentStart === bytes.length && !isFinished && contentStart <= MAX_SEARCHED_BYTES) return undefined;
-  return { textStart, otherFormat: OTHER_FORMATS.get(bytes[contentStart]) };
+  const contentStart = skipSpace(bytes, textStart);
+  const isBracket = bytes[contentStart] === OPEN_BRACKET;
+  const decidingIndex = isBracket ? skipSpace(bytes, contentStart + 1) : contentStart;
+  if (decidingIndex === bytes.length && !isFinished && decidingIndex <= MAX_SEARCHED_BYTES) return undefined;
+  const isName = isBracket && !JSON_LIST_STARTS.has(bytes[decidingIndex]);
+  return { textStart, otherFormat: isName ? undefined : OTHER_FORMATS.get(bytes[contentStart]) };
+}
+
+function skipSpace(bytes: Uint8Array, start: number): number {
+  let i = start;
+  while (i < bytes.length && isJsonSpace(bytes[i])) i++;
+  return i;
 }
