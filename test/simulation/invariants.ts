@@ -1,5 +1,5 @@
 import { addDays, type Day, daysOf, startOf } from '../../src/base/days.ts';
-import type { Stored } from './places.ts';
+import type { Stored } from './owned-place.ts';
 import { rowText, type Truth } from './truth.ts';
 
 const HOUR = 3_600_000;

@@ -12,7 +12,7 @@ import { SERVICE_ID, startTestSimulator, TOKENS } from '../support/service/simul
 import type { ScenarioPatch, TestService } from '../support/service/test-service.ts';
 import type { TargetName } from '../support/targets/place.ts';
 import { violations } from './invariants.ts';
-import { Place } from './places.ts';
+import { OwnedPlace } from './owned-place.ts';
 import { PEOPLE, personOf, Truth, type TruthOptions } from './truth.ts';
 
 const HOUR = 3_600_000;
@@ -112,7 +112,7 @@ export class World {
 /** Runs of `sync` into one place, with what happens between and in them, and what must hold after each. */
 export class Simulation {
   readonly world: World;
-  readonly place: Place;
+  readonly place: OwnedPlace;
   /** What happened so far, for the message of a failure. */
   readonly happened: string[] = [];
   readonly #backup: string;
@@ -126,7 +126,7 @@ export class Simulation {
 
   constructor(world: World, target: TargetName) {
     this.world = world;
-    this.place = new Place(target, world.dir);
+    this.place = new OwnedPlace(target, world.dir);
     this.#backup = join(world.dir, 'backup');
   }
 

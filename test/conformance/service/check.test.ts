@@ -17,7 +17,7 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { CANARY, recorder } from '../../support/service/service.ts';
+import { CANARY, logRecorder } from '../../support/service/service.ts';
 import { SERVICE_ID } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
@@ -32,7 +32,7 @@ const CLOCK: Clock = { ...systemClock, now: () => NOW };
 const probeAt = (baseUrl: string, { clock = CLOCK, env = {} }: { clock?: Clock; env?: Env } = {}, signal = SIGNAL) =>
   checkService(
     { baseUrl, serviceId: SERVICE_ID, exportToken: new Secret(CANARY) },
-    { clock, logger: recorder().logger, env, signal },
+    { clock, logger: logRecorder().logger, env, signal },
   );
 
 async function probe(script: Script, options = {}) {

@@ -5,7 +5,7 @@ import { type Simulator, startSimulator } from '../../../src/simulator/simulator
 import { LeapingClock } from '../../support/clock.ts';
 import { type Step, serve, whole } from '../../support/service/faulty-server.ts';
 import { requestProblems, responseProblems } from '../../support/service/openapi.ts';
-import { exportService, recorder } from '../../support/service/service.ts';
+import { exportService, logRecorder } from '../../support/service/service.ts';
 
 const CSV = 'df_external_id,df_name,df_unified_id\nA-1,"Kim, Minsu",u1\n,,u2\n';
 
@@ -34,7 +34,7 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
     };
     return { write };
   };
-  const deps = { service, clock, random: () => 0.5, logger: recorder().logger, signal, openOutput };
+  const deps = { service, clock, random: () => 0.5, logger: logRecorder().logger, signal, openOutput };
   return { result: await downloadProfiles(request, deps), text };
 }
 

@@ -14,7 +14,7 @@ import { type PlanInput, planRun, type RunPlan } from '../../../src/extract/whic
 import type { ExportClient } from '../../../src/service/export/client.ts';
 import { LeapingClock } from '../clock.ts';
 import { newFolder } from '../new-folder.ts';
-import { CANARY, exportService, recorder } from '../service/service.ts';
+import { CANARY, exportService, logRecorder } from '../service/service.ts';
 import { type ScenarioPatch, TestService, type TruthRow } from '../service/test-service.ts';
 
 export const HOUR = 3_600_000;
@@ -166,7 +166,7 @@ export class Fixture {
   readonly spoolDir = newFolder();
   readonly clock: LeapingClock;
   readonly sim: TestService;
-  readonly #recorder = recorder();
+  readonly #recorder = logRecorder();
   readonly log = this.#recorder.events;
   readonly logger = this.#recorder.logger;
   target = new FakeTarget();

@@ -79,7 +79,7 @@ export function answerOf(
 }
 
 /** An array that keeps what is logged. */
-export function recorder() {
+export function logRecorder() {
   const events: LogEvent[] = [];
   const at = (level: LogEvent['level']) => (event: string, message: string, fields?: LogEvent['fields']) => {
     events.push({ level, event, message, ...(fields && { fields }) });

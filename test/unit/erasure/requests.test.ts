@@ -4,7 +4,7 @@ import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { type RequestSettings, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { LeapingClock } from '../../support/clock.ts';
-import { recorder } from '../../support/service/service.ts';
+import { logRecorder } from '../../support/service/service.ts';
 
 type Kind = DeletionAnswer['kind'];
 const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
@@ -19,7 +19,7 @@ type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionA
 
 async function send(ids: readonly string[], answer: Answering, settings: Partial<RequestSettings> = {}) {
   const clock = new LeapingClock();
-  const { events, logger } = recorder();
+  const { events, logger } = logRecorder();
   const seen: string[] = [];
   const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
   const ledger = await Ledger.open(service, { clock, isPlan: false });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ExportQuota, type ExportQuotaOptions } from '../../../src/service/export/quota.ts';
 import type { QuotaAnswer } from '../../../src/service/export/quota-rules.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
-import { recorder } from '../../support/service/service.ts';
+import { logRecorder } from '../../support/service/service.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -16,7 +16,7 @@ const answer = (status: number, remaining?: number, resetAt?: number, retryAt?: 
 function open(more: Partial<ExportQuotaOptions> = {}) {
   const clock = new ManualClock();
   const waits: (number | undefined)[] = [];
-  const { events, logger } = recorder();
+  const { events, logger } = logRecorder();
   const onWait = (until: number | undefined) => void waits.push(until);
   const quota = new ExportQuota({ maxConcurrentExports: 5, clock, logger, onWait, ...more });
   return { quota, clock, waits, events };

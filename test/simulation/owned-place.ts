@@ -12,7 +12,7 @@ export type Stored = ReadonlyMap<Day, readonly string[]>;
 const OURS = new Set(['event_date', '_key', '_rescued', '_loaded_at']);
 
 /** A place, read without the code that wrote it, and changed as its owner might. */
-export class Place {
+export class OwnedPlace {
   readonly target: TargetName;
   readonly path: string;
 
