@@ -1,14 +1,12 @@
 import { addDays, type Day } from '../base/days.ts';
-import { configError, UserError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
+import { UserError } from '../base/errors.ts';
 import { compareUtf8, nfc } from '../base/text.ts';
 import { editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scanner.ts';
 import { type ColumnGroup, EVENT_NAME_ALTERNATIVE, headerColumns, KNOWN_COLUMNS, settingOf } from '../cells/header.ts';
-import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
+import type { ColumnType } from '../cells/types/column-types.ts';
 import { LIST_EMPTY, NULL_TEXT } from '../cells/types/forms.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { readJsonFile } from '../fs/json-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { downloadHeader } from '../service/export/export-header.ts';
 import { lastDayBegunEverywhere, lastDayOver, oldestExportedDay } from './calendar.ts';
@@ -96,23 +94,4 @@ async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps)
     const mayBeTooMany = ['too_large', 'invalid', 'gone'].includes(download.kind);
     if (dayCount === 1 || !mayBeTooMany) throw downloadError(label, download);
   }
-}
-
-/** Reads the types by source name of a pinned schema, as `discover` prints it. Of equal names the first counts. */
-export function readPinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
-  if (path === undefined) return undefined;
-  const value = readJsonFile(path, 'the schema file');
-  const fileError = (what: string) =>
-    configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`);
-  if (!isObject(value) || !Array.isArray(value.columns)) throw fileError('has no list "columns"');
-  if ('v' in value && value.v !== 1) throw fileError('is of a newer version');
-  const types = new Map<string, ColumnType>();
-  for (const [i, column] of value.columns.entries()) {
-    const { source, type } = column ?? {};
-    if (typeof source !== 'string' || !isColumnType(type))
-      throw fileError(`has no source name and type in entry ${i + 1}`);
-    // `discover` prints the first of equal names first.
-    if (!types.has(source)) types.set(source, type);
-  }
-  return types;
 }

@@ -8,7 +8,7 @@
 //   run-results.ts                         what the days come to; why the run fails, although some are loaded
 //   export-state.ts                        the cursor after them
 //   profile-snapshot.ts, day-from-file.ts  user profiles; a day that comes from a file
-//   discover-columns.ts                    the types of columns
+//   discover-columns.ts                    the columns of the history, with their types
 
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
 import { DownloadQueue } from './download/download-queue.ts';

@@ -8,12 +8,12 @@ import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { missingColumns, settingOf } from '../../cells/header.ts';
 import { codecOf, fits } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import type { ColumnSettings } from '../../table/column-type.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
+import { readPinnedTypes } from '../pinned-types.ts';
 import { formatPercent, tableLines } from '../terminal/format.ts';
 
 export const command = defineCommand({

@@ -3,7 +3,6 @@
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
-import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
@@ -12,6 +11,7 @@ import { Load } from '../../targets/load.ts';
 import { type CommandConfig, type ExportConfig, requireExportKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
+import { readPinnedTypes } from '../pinned-types.ts';
 import { loadOptions } from '../places.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { withProgress } from '../terminal/progress.ts';

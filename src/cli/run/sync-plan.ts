@@ -1,6 +1,5 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
-import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
 import { cursorOf, includesToDateOf, logNotes, planRun, type RunPlan, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
@@ -8,6 +7,7 @@ import { checkColumnTypes } from '../../targets/refusals.ts';
 import { isStateful } from '../../targets/targets.ts';
 import { requirePlanKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
+import { readPinnedTypes } from '../pinned-types.ts';
 import { loadOptions, storedState } from '../places.ts';
 import type { PlanResult } from '../results.ts';
 import { tableLines } from '../terminal/format.ts';
