@@ -4,7 +4,7 @@ import type { Logger } from '../base/log.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { clockDifference } from '../service/clock-difference.ts';
+import { checkClocks } from '../service/clock-check.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
 import { includesToDateOf, type RunPlan } from './which-days.ts';
 
@@ -25,7 +25,7 @@ export class ObservedService implements ExportService {
   readonly #service: ExportService;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  #hasWarnedOfClock = false;
+  #hasWarnedOfClocks = false;
 
   constructor(
     service: ExportService,
@@ -41,7 +41,7 @@ export class ObservedService implements ExportService {
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     return this.#service.export(request, signal, async (answer) => {
       this.answeredExports++;
-      this.#compareClocks(answer.serverTime);
+      this.#warnOfClocks(checkClocks(this.#clock.now(), answer.serverTime));
       return use(answer.kind === 'data' ? { ...answer, stream: this.#counted(answer.stream) } : answer);
     });
   }
@@ -53,12 +53,11 @@ export class ObservedService implements ExportService {
     }
   }
 
-  /** Warns of the first difference of more than an hour. Throws above twelve. */
-  #compareClocks(serverTime: number | undefined): void {
-    const difference = clockDifference(this.#clock.now(), serverTime);
-    if (difference === undefined || this.#hasWarnedOfClock) return;
-    this.#logger.warn('clock.apart', `${difference}.`);
-    this.#hasWarnedOfClock = true;
+  /** Logs the first warning alone. */
+  #warnOfClocks(warning: string | undefined): void {
+    if (warning === undefined || this.#hasWarnedOfClocks) return;
+    this.#logger.warn('clock.apart', warning);
+    this.#hasWarnedOfClocks = true;
   }
 
   /** Takes over what earlier runs have seen. */

@@ -1,6 +1,6 @@
 // This folder: HTTP requests to one origin. This file sends them, and `proxy.ts` opens their connections. `answer.ts`
 // gives the bytes of an answer, and throws where they are not whole; `body.ts` decompresses them. `time-limit.ts` ends a
-// wait. `failures.ts` says why no answer came. `quota-report.ts` reads what headers say of the quota.
+// wait. `failures.ts` says why no answer came.
 
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';

@@ -6,13 +6,13 @@ import { sentenceOf } from '../base/text.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import { missingColumns } from '../cells/header.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { NO_QUOTA_REPORT, type QuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
-import { clockDifference } from './clock-difference.ts';
+import { checkClocks } from './clock-check.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, InterruptedExport, type NoData } from './export/export-service.ts';
 import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
+import { NO_QUOTA_REPORT, type QuotaReport } from './quota-report.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {
@@ -46,8 +46,7 @@ export async function checkService(
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
-      // Throws where a sync would.
-      clockDifference(clock.now(), answer.serverTime);
+      checkClocks(clock.now(), answer.serverTime);
       return answer.kind === 'data' ? wrongHeader(answer.stream, host) : answer;
     });
   logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');

@@ -4,11 +4,11 @@ import { sentenceOf } from '../base/text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { checkCharset, firstBytes } from '../http/body.ts';
 import { BodyMismatch, networkProblem } from '../http/failures.ts';
-import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from '../http/quota-report.ts';
 import { withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits } from './deletion-outcomes.ts';
 import { matchOutcome } from './outcome-table.ts';
+import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from './quota-report.ts';
 import { serviceRequest } from './service-request.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */

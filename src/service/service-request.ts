@@ -1,6 +1,7 @@
 // This folder: the operations of the service, each one request and its answer: exports in `export`, and deletions.
 // `check.ts` tries one export. This file makes their requests. `outcome-table.ts` is the form of the tables that say
-// what their answers mean. `clock-difference.ts` compares the clocks of service and machine.
+// what their answers mean; `quota-report.ts` reads what headers say of the quota. `clock-check.ts` compares the clocks of
+// service and machine.
 
 import type { OutgoingRequest } from '../http/transport.ts';
 

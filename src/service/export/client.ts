@@ -5,10 +5,10 @@ import type { SourceConfig } from '../../config/source.ts';
 import type { HttpAnswer } from '../../http/answer.ts';
 import { type ByteStream, checkCharset, firstBytes } from '../../http/body.ts';
 import { BodyMismatch, networkProblem } from '../../http/failures.ts';
-import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { matchOutcome } from '../outcome-table.ts';
+import { readQuotaReport } from '../quota-report.ts';
 import { serviceRequest } from '../service-request.ts';
 import { contentOf, peekBody, reasonIn } from './content.ts';
 import {

@@ -13,7 +13,7 @@ import type { Day } from '../../base/days.ts';
 import { type FailurePosition, UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { QuotaReport } from '../../http/quota-report.ts';
+import type { QuotaReport } from '../quota-report.ts';
 
 /** Thrown in place of an answer, or by its bytes: no answer came, or its body could not be read to its end. */
 export class InterruptedExport extends UserError {

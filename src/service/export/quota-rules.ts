@@ -1,7 +1,7 @@
 // The rules of the quota, pure functions: whether an export may be sent now, and what an answer changes.
 
 import { HOUR_MS } from '../../base/clock.ts';
-import type { QuotaReport } from '../../http/quota-report.ts';
+import type { QuotaReport } from '../quota-report.ts';
 import type { ExportAnswer } from './export-service.ts';
 
 /** The documented limit of exports in an hour; the rules go by what the answers say. */

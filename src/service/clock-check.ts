@@ -7,15 +7,15 @@ const TOLD_FROM_MS = HOUR_MS;
 const LIMIT_MS = 12 * HOUR_MS;
 
 /**
- * What the clocks of this machine and of the service show, if they differ by more than an hour; else undefined.
- * Throws a configuration failure above twelve hours. `serverTime`: undefined for an answer without a `Date`.
+ * Throws a configuration failure if the clocks of this machine and of the service differ by more than twelve hours.
+ * Returns a warning above one hour, else undefined. `serverTime`: undefined for an answer without a `Date`.
  */
-export function clockDifference(now: number, serverTime: number | undefined): string | undefined {
+export function checkClocks(now: number, serverTime: number | undefined): string | undefined {
   if (serverTime === undefined) return undefined;
   const apart = Math.abs(now - serverTime);
   if (apart <= TOLD_FROM_MS) return undefined;
   const [machineTime, serviceTime] = [now, serverTime].map((time) => new Date(time).toISOString());
   const statement = `The clock of this machine (${machineTime}) and that of the service (${serviceTime}) are ${formatDuration(apart)} apart`;
   if (apart > LIMIT_MS) throw configError(`${statement}: set this clock right, nothing was stored with it.`);
-  return statement;
+  return `${statement}.`;
 }
