@@ -68,7 +68,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const purgePlan =
     purgeSettings === undefined || erasesNobody
       ? undefined
-      : await planPurge({ settings: purgeSettings, ledger, listedIds, requestSettings });
+      : await planPurge(listedIds, { settings: purgeSettings, ledger, requestSettings });
   return {
     options,
     ledger,

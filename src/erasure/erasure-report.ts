@@ -32,7 +32,7 @@ export function reportOf(
     ids_with_profile: purgePlan?.listedPeople.profiledIdCount ?? null,
     hash: plan.hash,
     warnings: [...new Set([...plan.warnings, ...(purgePlan?.warnings ?? []), ...(purgeOutcome?.warnings ?? [])])],
-    places: (purgeOutcome ?? purgePlan)?.places.map((place) => placeReport(place, list.listedIds())) ?? [],
+    places: (purgeOutcome ?? purgePlan)?.places.map((place) => placeReport(place, purgePlan?.soughtIds ?? [])) ?? [],
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.
@@ -43,10 +43,10 @@ export function reportOf(
 }
 
 /** What the purge found and removed in one place. */
-function placeReport(place: PlaceOutcome, listedIds: readonly ListedId[]) {
+function placeReport(place: PlaceOutcome, soughtIds: readonly ListedId[]) {
   const { target, address, people, foreignNames, removal, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
-  const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));
+  const withoutRows = soughtIds.filter(({ id }) => !rowCountById.has(id));
   return {
     target: target.name,
     place: address,

@@ -62,25 +62,31 @@ export interface ListedPeople {
   readonly warnings: readonly string[];
 }
 
+interface FindOptions {
+  readonly soughtIds?: readonly ListedId[];
+  readonly isErased?: (listedId: ListedId) => boolean;
+}
+
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /**
- * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `isErased`: true
- * for an id that no way needs to find any more.
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `soughtIds`: those
+ * of the list that are looked for. `isErased`: true for an id that no way needs to find any more.
  */
 export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
-  isErased: (listedId: ListedId) => boolean = () => false,
+  { soughtIds = listedIds, isErased = () => false }: FindOptions = {},
 ): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, runtime } = settings;
-  const ids = new Set(listedIds.map(({ id }) => id));
+  const ids = new Set(soughtIds.map(({ id }) => id));
 
-  // 1. A mapping, in place of profiles.
-  const unifiedIdsInMapping = mapping === undefined ? undefined : await readMapping(mapping, ids);
+  // 1. A mapping, in place of profiles. A consent covers what it says of the whole list.
+  const unifiedIdsInMapping =
+    mapping === undefined ? undefined : await readMapping(mapping, new Set(listedIds.map(({ id }) => id)));
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles: mapping === undefined };
@@ -99,8 +105,9 @@ export async function findListedPeople(
     ...(profiles === undefined ? [] : ['the profiles of the service']),
     ...placeSearch.usedWays,
   ];
-  const unifiedIdsById = joinIds(profiles?.unifiedIdsById, unifiedIdsInMapping, placeSearch.unifiedIdsById);
-  const missedIds = listedIds.filter((listedId) => !unifiedIdsById.has(listedId.id) && !isErased(listedId));
+  const mappedIds = [...(unifiedIdsInMapping ?? [])].filter(([id]) => ids.has(id));
+  const unifiedIdsById = joinIds(profiles?.unifiedIdsById, mappedIds, placeSearch.unifiedIdsById);
+  const missedIds = soughtIds.filter((listedId) => !unifiedIdsById.has(listedId.id) && !isErased(listedId));
   if (usedWays.length === 0 && missedIds.length > 0) {
     const noColumn = byColumn === undefined ? [] : `No place has a column ${byColumn}.`;
     throw configError([whyNoProfiles ?? [], noColumn, NO_WAY, 'Nothing was done.'].flat().join(' '));

@@ -14,7 +14,7 @@ import {
   refusePlaceOfOtherService,
   type SearchSettings,
 } from './listed-people.ts';
-import { isToRequestAgain, type RequestSettings } from './requests.ts';
+import { isToRequest, isToRequestAgain, type RequestSettings } from './requests.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -39,7 +39,8 @@ export interface PurgeSettings extends SearchSettings {
 export interface PurgePlan {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
-  readonly listedIds: readonly ListedId[];
+  /** Those of the list that are looked for: none that was deleted, and has left all places. */
+  readonly soughtIds: readonly ListedId[];
   /** Undefined: no request is sent. */
   readonly requestSettings: RequestSettings | undefined;
   readonly listedPeople: ListedPeople;
@@ -76,18 +77,28 @@ const MIN_PEOPLE = 10;
  * Throws UserError for what the execution would stumble over.
  */
 export async function planPurge(
-  scope: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'requestSettings'>,
+  listedIds: readonly ListedId[],
+  scope: Pick<PurgePlan, 'settings' | 'ledger' | 'requestSettings'>,
 ): Promise<PurgePlan> {
-  const { settings, ledger, listedIds, requestSettings } = scope;
+  const { settings, ledger, requestSettings } = scope;
   const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
 
   // 1. The suppression list, where everybody is put first.
   await suppressionList.requireWritable();
 
-  // 2. The people of the list, in every way.
+  // 2. The people of the list, in every way; of no id that was deleted and has left these places. Its people are on the
+  // suppression list, unless that is an older one. Whom the id names now has come back since.
+  const placeNames = settings.places.map(({ name }) => name);
+  const isListWhole = suppressionList.readPeople().hmacs.length >= ledger.history.suppressionLength;
+  const isDone = (listedId: ListedId) =>
+    requestSettings !== undefined &&
+    !isToRequest(listedId, ledger, requestSettings) &&
+    isListWhole &&
+    ledger.history.hasLeft(listedId.id, placeNames);
+  const soughtIds = listedIds.filter((listedId) => !isDone(listedId));
   const isErased = (listedId: ListedId) =>
     ledger.history.wasErased(listedId.id) && !isToRequestAgain(listedId, ledger, requestSettings);
-  const listedPeople = await findListedPeople(listedIds, settings, isErased);
+  const listedPeople = await findListedPeople(listedIds, settings, { soughtIds, isErased });
 
   // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
@@ -108,18 +119,25 @@ export async function planPurge(
 
   // 5. What the officer should know before a consent.
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
+  const leftCount = listedIds.length - soughtIds.length;
   const warnings = [
+    leftCount > 0
+      ? `${formatCount(leftCount, 'of these IDs has', 'of these IDs have')} left all places, and will not be looked for: ` +
+        'the person may have come back. To look for them, and request them, give --again.'
+      : [],
     listedPeople.warnings,
     beginsNewList
       ? places.flatMap(({ name, people }) => olderListWarnings(name, people.state.suppressionLength, suppressionLength))
       : olderListWarnings('The ledger', ledger.history.suppressionLength, suppressionLength),
     places.flatMap(placeWarnings),
-    isEmpty ? `No place holds ${isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs'}.` : [],
+    isEmpty && (isSuppressedOnly || soughtIds.length > 0)
+      ? `No place holds ${isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs'}.`
+      : [],
     listedPeople.missedIds.length > 0
       ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
       : [],
   ].flat();
-  return { ...scope, listedPeople, places, warnings };
+  return { ...scope, soughtIds, listedPeople, places, warnings };
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
@@ -128,7 +146,7 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
     people.warnings,
     people.namelessRowCount > 0
       ? `${name}: ${namelessRows} no person, and a suppression list cannot keep such rows away. ` +
-        'Run again once the service no longer exports their days.'
+        'Purge again (--purge-only) once the service no longer exports their days.'
       : [],
     foreignNames.length > 0
       ? `${name} also has ${namesText(foreignNames)}, not made here: they stay, and may name the people.`
@@ -206,9 +224,9 @@ async function purgePlace(
 
 /** How the people of the ways and of the places break a guard, as a sentence; undefined if they do not. */
 export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace[] = plan.places): string | undefined {
-  const { settings, listedIds, listedPeople } = plan;
+  const { settings, soughtIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
-  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
+  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * soughtIds.length);
   const unifiedIds = [...peopleOf(plan, places).keys()];
   const personCount = new Set(unifiedIds.map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
@@ -238,10 +256,10 @@ const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]):
 const namesText = (names: readonly string[]): string =>
   `${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`;
 
-/** A line for each id of the list, and one for the others on the suppression list together. */
+/** A line for each id that is looked for, and one for the others on the suppression list together. */
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
-  const { settings, ledger, listedIds, requestSettings } = plan;
-  const linesOfIds = listedIds.map((listedId) => {
+  const { settings, ledger, soughtIds, requestSettings } = plan;
+  const linesOfIds = soughtIds.map((listedId) => {
     const rows = people.rowCountById.get(listedId.id) ?? 0;
     const again = isToRequestAgain(listedId, ledger, requestSettings) || undefined;
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(listedId.id), place, rows, again } as const;

@@ -58,6 +58,16 @@ export class LedgerHistory {
     return this.of(id).purges.some(({ rows, removedAt }) => rows > 0 && (removedAt ?? '') > this.#newListAt);
   }
 
+  /** True if the person was erased, and the last purge of each of these places ended, and reached everything. */
+  hasLeft(id: string, places: readonly string[]): boolean {
+    const { purges } = this.of(id);
+    const lastPurges = places.map((place) => purges.findLast((purge) => purge.place === place));
+    const isWhole = lastPurges.every(
+      (purge) => purge?.unreached === false && (purge.removedAt ?? '') > this.#newListAt,
+    );
+    return isWhole && this.wasErased(id);
+  }
+
   /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
   noteConfirmation(content: LineContent): void {
     if (content.kind === 'after' && content.outcome === 'done') this.hasConfirmed = true;

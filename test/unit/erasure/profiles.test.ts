@@ -167,18 +167,41 @@ describe('an ID that no way finds', () => {
     await load([row('a'), row('b')], DUCKDB);
     await erase('--id', 'A', ...IN());
     useProfiles(csvOf(['B', u('b')]));
-    const { warnings } = await planOf('--id', 'A', ...IN());
-    expect(warnings).toEqual([
-      expect.stringContaining('deleted at the service before'),
-      expect.stringContaining('No place holds'),
-    ]);
+    const { warnings } = await planOf('--id', 'A', '--purge-only', ...IN());
+    expect(warnings).toEqual([expect.stringContaining('No place holds')]);
     // Of an ID that was found nowhere nothing was erased.
     await erase('--id', 'Z', ...IN());
     expect((await planOf('--id', 'Z', ...IN())).warnings.join()).toContain('IDs that no way finds');
     // The service deleted its last profile, and the answer was lost.
     useProfiles(csvOf(['', u('b')]));
-    const plan = await planOf('--id', 'A', ...IN());
-    expect([plan.exit, plan.warnings[1]]).toEqual([0, expect.stringMatching(/has a df_external_id\.$/)]);
+    const plan = await planOf('--id', 'A', '--purge-only', ...IN());
+    expect([plan.exit, plan.warnings[0]]).toEqual([0, expect.stringMatching(/has a df_external_id\.$/)]);
+  });
+
+  it('and its new person stay if they came back, until the ID is requested again', async () => {
+    const withTime = { requested_at_field: 'at' };
+    const words = (time: string) => [
+      ...['--file', writeList('requests.csv', `id,at\nA,${time}\n`), '--column', 'id'],
+      ...IN(),
+    ];
+    useProfiles(csvOf(['A', u('old')], ['B', u('b')]), withTime);
+    await load([row('old'), row('b')], DUCKDB);
+    copy('events.duckdb', 'backup.duckdb');
+    const first = await erase(...words('2026-01-10T00:00:00Z'));
+    expect(first.places[0].rows_removed).toBe(1);
+    useProfiles(csvOf(['A', u('new')], ['B', u('b')]), withTime);
+    await load([row('old'), row('b'), row('new')], DUCKDB);
+    const again = await planOf(...words('2026-01-10T00:00:00Z'), '--execute', '--confirm', first.hash);
+    expect([again.exit, again.done_before, again.places[0].rows_removed], again.said).toEqual([0, 1, 0]);
+    expect(again.warnings[1]).toMatch(/^1 of these IDs has left all places, and will not be looked for: .* --again\.$/);
+    expect([requestedIds(), holding(u('new'))]).toEqual([['A'], [at('events.duckdb')]]);
+    // Rows of a backup leave all the same.
+    copy('events.duckdb', 'now.duckdb');
+    copy('backup.duckdb', 'events.duckdb');
+    expect((await erase(...words('2026-01-10T00:00:00Z'))).places[0]).toMatchObject({ rows: 0, rows_removed: 1 });
+    copy('now.duckdb', 'events.duckdb');
+    const later = await erase(...words('2026-02-20T00:00:00Z'));
+    expect([later.exit, later.places[0].rows_removed, requestedIds()], later.said).toEqual([0, 1, ['A', 'A']]);
   });
 
   it('is warned of and refused if it is requested again, since the person may have come back', async () => {
