@@ -19,7 +19,8 @@ const MAX_FAILURES_IN_ROW = 10;
 const MAX_WAITS = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
 const GRACE_MS = 3_000;
-const PROGRESS_MS = 30_000;
+/** How often progress is told. On a platform this also meets a stdout that was closed, and ends the run. */
+const PROGRESS_MS = 5_000;
 
 /** Counts of the requests of a run and their outcomes, with the names of a report. */
 const newCounts = () => ({

@@ -101,6 +101,19 @@ describe('write, in a process of its own', () => {
     expect(output.text + JSON.stringify(setup.folders.ledgerLines())).not.toContain('person-88');
   });
 
+  it('stops within seconds of a closed stdout also while it has no state to echo', async () => {
+    const child = write(
+      Array.from({ length: 20 }, (_, n) => record(`u${n}`)),
+      { requests_per_minute: 60 },
+    );
+    setup.answer = ({ id }, response) => {
+      if (id === 'u1') child.stdout.destroy();
+      json(response, SUCCESS);
+    };
+    expect((await child.ended).code).toBe(1);
+    expect(setup.server.ids().length).toBeLessThan(12);
+  });
+
   it('stops within five seconds of SIGTERM, and the next run goes on', async () => {
     const ids = [...Array(200).keys()].map((n) => `u${n}`);
     const lines = [...ids.map((id) => record(id)), state(1)];
