@@ -39,7 +39,7 @@ export interface PurgeSettings extends SearchSettings {
 export interface PurgePlan {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
-  /** Those of the list that are looked for: none that was deleted, and has left all places. */
+  /** Those of the list that are looked for. */
   readonly soughtIds: readonly ListedId[];
   /** Undefined: no request is sent. */
   readonly requestSettings: RequestSettings | undefined;
@@ -86,16 +86,8 @@ export async function planPurge(
   // 1. The suppression list, where everybody is put first.
   await suppressionList.requireWritable();
 
-  // 2. The people of the list, in every way; of no id that was deleted and has left these places. Its people are on the
-  // suppression list, unless that is an older one. Whom the id names now has come back since.
-  const placeNames = settings.places.map(({ name }) => name);
-  const isListWhole = suppressionList.readPeople().hmacs.length >= ledger.history.suppressionLength;
-  const isDone = (listedId: ListedId) =>
-    requestSettings !== undefined &&
-    !isToRequest(listedId, ledger, requestSettings) &&
-    isListWhole &&
-    ledger.history.hasLeft(listedId.id, placeNames);
-  const soughtIds = listedIds.filter((listedId) => !isDone(listedId));
+  // 2. The people of the list, in every way.
+  const soughtIds = idsToSeek(listedIds, scope);
   const isErased = (listedId: ListedId) =>
     ledger.history.wasErased(listedId.id) && !isToRequestAgain(listedId, ledger, requestSettings);
   const listedPeople = await findListedPeople(listedIds, settings, { soughtIds, isErased });
@@ -138,6 +130,23 @@ export async function planPurge(
       : [],
   ].flat();
   return { ...scope, soughtIds, listedPeople, places, warnings };
+}
+
+/**
+ * The ids of a list but for those that were deleted, and whose people have left all places: they are on the suppression
+ * list, unless that is an older one. Whom such an id names now has come back since. Without requests all ids are sought.
+ */
+function idsToSeek(
+  listedIds: readonly ListedId[],
+  { settings, ledger, requestSettings }: Pick<PurgePlan, 'settings' | 'ledger' | 'requestSettings'>,
+): readonly ListedId[] {
+  const { places, suppressionList } = settings;
+  const isOlderList = suppressionList.readPeople().hmacs.length < ledger.history.suppressionLength;
+  if (requestSettings === undefined || isOlderList) return listedIds;
+  const placeNames = places.map(({ name }) => name);
+  return listedIds.filter(
+    (listedId) => isToRequest(listedId, ledger, requestSettings) || !ledger.history.hasLeft(listedId.id, placeNames),
+  );
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {

@@ -35,7 +35,7 @@ const OPTIONS = {
   ...underHeading(WHOM_HEADING, {
     suppressed: flagOption('Purge everybody on the suppression list, for a restored backup'),
     newList: flagOption('With --suppressed: begin a new suppression list, since the old one is lost'),
-    again: flagOption('Request also those whom the ledger knows as deleted, or perhaps deleted'),
+    again: flagOption('Look for and request also those whom the ledger knows as deleted, or perhaps deleted'),
   }),
   ...underHeading(WHERE_HEADING, {
     purgeOnly: flagOption('Send no request to the service: purge the places alone'),

@@ -307,6 +307,8 @@ describe('a suppression list in the folder of the ledger', () => {
     const plan = await planOf('--id', 'C', ...IN());
     const sentence = 'The ledger knew 2 people on the suppression list, and the list has 1: it is an older copy';
     expect([plan.exit, plan.warnings.join(' ')]).toEqual([0, expect.stringContaining(sentence)]);
+    // The older list does not have the person of an ID that was deleted.
+    expect((await planOf('--id', 'B', ...IN())).places[0].rows).toBe(1);
   });
 });
 
