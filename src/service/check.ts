@@ -43,29 +43,27 @@ export async function checkService(
   const { host } = new URL(baseUrl);
   const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   let quotaReport = NO_QUOTA_REPORT;
-  const ask = (request: EventRequest, timedSignal: AbortSignal) =>
+  const ask = (request: EventRequest, timedSignal: AbortSignal): Promise<CheckAnswer> =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
       checkClocks(clock.now(), answer.serverTime);
-      return answer.kind === 'data' ? wrongHeader(answer.stream, host) : answer;
+      return answer.kind === 'data' ? answerOfBody(answer.stream, host) : answer;
     });
   logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');
   try {
     signal.throwIfAborted();
-    const noData = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
+    const answer = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
       // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      const firstNoData = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      // For the kinds below `oneEvent` may be the reason. It is not for a web page, although that is a `retry`.
-      if (firstNoData === undefined || firstNoData.code === HTML_PAGE_CODE) return firstNoData;
-      if (!['empty', 'invalid', 'retry', 'retry_or_split'].includes(firstNoData.kind)) return firstNoData;
+      const firstAnswer = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
+      if (!mayDependOnEvent(firstAnswer)) return firstAnswer;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     });
-    return { ...verdictOn(noData, host, serviceId), quotaReport };
+    return { ...verdictOn(answer, host, serviceId), quotaReport };
   } catch (error) {
     signal.throwIfAborted();
     return { ...verdictOnError(error, host, serviceId), quotaReport };
@@ -75,6 +73,15 @@ export async function checkService(
 }
 
 type Verdict = Omit<CheckVerdict, 'quotaReport'>;
+
+/** What an answer is by its header; `export`: an export of events. */
+interface CheckAnswer extends Omit<NoData, 'kind'> {
+  readonly kind: NoData['kind'] | 'export';
+}
+
+/** True if the event that is asked for may be the reason. It is not for a web page, although that is a `retry`. */
+const mayDependOnEvent = ({ kind, code }: CheckAnswer): boolean =>
+  code !== HTML_PAGE_CODE && ['empty', 'invalid', 'retry', 'retry_or_split'].includes(kind);
 
 /** What it says that no answer came, or not in time, or that no run could use it. Throws a defect of this program. */
 function verdictOnError(error: unknown, host: string, serviceId: string): Verdict {
@@ -89,32 +96,30 @@ function verdictOnError(error: unknown, host: string, serviceId: string): Verdic
   return { kind: 'usable', code: 'slow', message };
 }
 
-/** Why a body is no export of events, as its header shows; undefined for one that is. */
-async function wrongHeader(stream: AsyncIterable<Uint8Array>, host: string): Promise<NoData | undefined> {
-  const notAnExport = (code: string, why: string): NoData => ({
+async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Promise<CheckAnswer> {
+  const notAnExport = (code: string, why: string): CheckAnswer => ({
     kind: 'config',
     code,
     clause: `${host} answers, but not with an export of events (${why}): is base_url right?`,
   });
   try {
     const missing = missingColumns(await readHeader(stream));
-    if (missing.length === 0) return undefined;
-    return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
+    if (missing.length > 0)
+      return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
+    return { kind: 'export', code: 'ok', clause: `${host} accepts token and service, and exports events` };
   } catch (error) {
     if (!(error instanceof MalformedCsv)) throw error;
     return notAnExport(error.reason, error.clause);
   }
 }
 
-/** What an answer says: an export of events if `noData` is undefined. */
-function verdictOn(noData: NoData | undefined, host: string, serviceId: string): Verdict {
-  const code = noData?.code ?? 'ok';
-  const conclude = (kind: Verdict['kind'], message: string): Verdict => ({ kind, code, message });
-  if (noData === undefined) return conclude('usable', `${host} accepts token and service, and exports events.`);
-  const { kind, clause } = noData;
+function verdictOn({ kind, code, clause }: CheckAnswer, host: string, serviceId: string): Verdict {
+  const conclude = (verdictKind: Verdict['kind'], message: string): Verdict => ({ kind: verdictKind, code, message });
   if (code === NOT_FOUND_CODE || code === HTML_PAGE_CODE) return conclude('config', `${clause}: is base_url right?`);
   const id = JSON.stringify(serviceId);
   switch (kind) {
+    case 'export':
+      return conclude('usable', `${clause}.`);
     case 'empty':
       return conclude('usable', `${clause}, and accepts token and service: there seem to be no events yet.`);
     case 'config':

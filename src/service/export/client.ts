@@ -90,7 +90,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      throw this.#interruption(error, 'base_url');
+      throw new InterruptedExport(this.#noDataFor(error, 'base_url'), error);
     }
   }
 
@@ -105,7 +105,7 @@ export class ExportClient implements ExportService {
       checkCharset(headers);
       return { kind: 'data', stream: this.#csvStream(stream, waitLimit.callerSignal) } as const;
     } catch (error) {
-      return this.#interruption(error).noData;
+      return this.#noDataFor(error);
     }
   }
 
@@ -127,22 +127,22 @@ export class ExportClient implements ExportService {
       yield* stream;
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#interruption(error);
+      throw new InterruptedExport(this.#noDataFor(error), error);
     }
   }
 
   /** What it means that no answer came, or no whole body. `addressKey`: as of `networkProblem`. Throws a defect. */
-  #interruption(error: unknown, addressKey?: string): InterruptedExport {
+  #noDataFor(error: unknown, addressKey?: string): NoData {
     const { host } = this.#transport;
-    const interruption = (kind: NoData['kind'], code: string, clause: string) =>
-      new InterruptedExport({ kind, code, clause }, error);
-    if (error instanceof TimeLimitReached)
-      return interruption('retry_or_split', 'stall', `${host} sent nothing for ${formatDuration(error.afterMs)}`);
+    if (error instanceof TimeLimitReached) {
+      const clause = `${host} sent nothing for ${formatDuration(error.afterMs)}`;
+      return { kind: 'retry_or_split', code: 'stall', clause };
+    }
     // Every error of a connection has a code.
     if (codeOf(error) === undefined) throw error;
     const { needsUser, code, clause } = networkProblem(error, host, addressKey);
-    if (error instanceof BodyMismatch && !error.isBroken) return interruption('unsupported', code, clause);
-    return interruption(needsUser ? 'config' : 'retry', code, clause);
+    if (error instanceof BodyMismatch && !error.isBroken) return { kind: 'unsupported', code, clause };
+    return { kind: needsUser ? 'config' : 'retry', code, clause };
   }
 }
 
