@@ -26,7 +26,7 @@ export interface FileToLoad {
   readonly settings: ExportSettings & { readonly spoolDir: string };
   /** What the place has stored of earlier loads, and of each day. */
   readonly state: ExportState | undefined;
-  readonly receipts: ReadonlyMap<Day, ReceiptSummary & Pick<Receipt, 'day' | 'sha256'>> | undefined;
+  readonly receipts: ReadonlyMap<Day, ReceiptSummary & Pick<Receipt, 'day' | 'sha256'>>;
   readonly suppression: Suppression | undefined;
 }
 
@@ -73,7 +73,7 @@ const fileError = (day: Day, message: string, cause?: unknown): UserError =>
   configError(message, { cause, where: { day } });
 
 function checkNeedsFile({ day, receipts }: FileToLoad, oldestDay: Day, lastOver: Day): void {
-  const storedReceipt = receipts?.get(day);
+  const storedReceipt = receipts.get(day);
   const isLoaded = storedReceipt?.is_over === true && storedReceipt.pruned !== true;
   if (day < oldestDay || (day <= lastOver && !isLoaded)) return;
   const why = day > lastOver ? 'is not over' : 'is loaded, and the service still exports it';
@@ -132,11 +132,11 @@ function checkContent(copy: CheckedFile, { file, day, state }: FileToLoad): void
 
 /** Throws if the file is stored under the day beside it, or if the place has more rows of its day. */
 function checkAgainstStored({ rows, sha256 }: Receipt, { file, day, receipts }: FileToLoad): void {
-  const neighbours = [addDays(day, -1), addDays(day, 1)].map((neighbour) => receipts?.get(neighbour));
+  const neighbours = [addDays(day, -1), addDays(day, 1)].map((neighbour) => receipts.get(neighbour));
   const sameFile = neighbours.find((receipt) => receipt?.sha256 === sha256 && receipt.pruned !== true);
   if (sameFile !== undefined)
     throw fileError(day, `${file} is stored as the export of ${sameFile.day}: name the file of ${day}.`);
-  const storedReceipt = receipts?.get(day);
+  const storedReceipt = receipts.get(day);
   const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
   if (rows >= rowsBefore) return;
   const counts = `${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}`;

@@ -96,13 +96,6 @@ function hashedAfter(state: ExportState | undefined, latest: HashedColumns): rea
   return hashedColumns.some(({ columns }) => columns.length > 0) ? hashedColumns : undefined;
 }
 
-/** True for a day at or after the cursor of an earlier run. */
-export function wasWanted(day: Day, state: ExportState | undefined): boolean {
-  if (state === undefined || day < state.from_date) return false;
-  // Before its first day a stream writes a state of no run: without a start, and with empty `days`.
-  return state.start_date !== undefined || state.days === undefined || Object.keys(state.days).length > 0;
-}
-
 /** True for a day that needs no further read: loaded and over, or a gap. */
 export const isComplete = (day: Day, receipts: ReceiptsByDay, gaps: ReadonlySet<Day>): boolean =>
   receipts.get(day)?.is_over === true || gaps.has(day);

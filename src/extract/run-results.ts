@@ -4,7 +4,7 @@ import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.ts';
-import { type CommitInfo, wasWanted } from './export-state.ts';
+import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
 import type { RunPlan } from './which-days.ts';
@@ -106,7 +106,9 @@ export class RunResults {
 
   #isGap(day: Day): boolean {
     const { mode, state } = this.#plan;
-    return mode === 'named' || (mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true);
+    if (mode !== 'sync') return mode === 'named';
+    const wasWanted = state !== undefined && day >= state.from_date;
+    return wasWanted && this.receipts.get(day)?.is_over !== true;
   }
 
   #addFailed({ day, error, isOver }: FailedDay): undefined {

@@ -153,24 +153,24 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   const gaps = new Set(state?.gaps);
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   // Only `--from` reads a gap, or a day whose rows were removed.
-  const mayBeReadAgain = (day: Day) =>
+  const isReadable = (day: Day) =>
     day >= oldestDay && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
-  const includesToDate = includesToDateOf(basis);
-  const emptyOrImplausibleDays = daysToReadAgain(receipts, { oldestDay, appends, includesToDate });
-  const daysReadAgain = union(
-    emptyOrImplausibleDays.filter((day) => day >= start),
-    [...receipts.keys()].filter((day) => isOfOtherFilters(day, basis)),
-  ).filter(mayBeReadAgain);
+  const options = { oldestDay, appends, includesToDate: includesToDateOf(basis) };
+  const emptyOrImplausibleDays = daysToReadAgain(receipts, options).filter((day) => day >= start);
+  const daysOfOtherFilters = [...receipts.keys()].filter((day) => isOfOtherFilters(day, basis));
+  const daysReadAgain = union(emptyOrImplausibleDays, daysOfOtherFilters).filter(isReadable);
   const notes = [...startWarnings(basis), ...readAgainNotes(daysReadAgain, basis)];
-  const [firstIncomplete] = incompleteDays;
   const plan = { ...basis, mode: 'sync', notes } as const;
+  const [firstIncomplete] = incompleteDays;
   if (appends || firstIncomplete === undefined) return { ...plan, days: union(daysReadAgain, incompleteDays) };
-  const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
-  const daysLookedBackAt = daysOf(lookbackStart, addDays(firstIncomplete, -1)).filter(
-    (day) => day >= start && mayBeReadAgain(day),
-  );
-  const lookedBackTo = daysLookedBackAt.find((day) => day === lookbackStart && !daysReadAgain.includes(day));
-  return { ...plan, days: union(daysLookedBackAt, daysReadAgain, incompleteDays), lookedBackTo };
+  const oldestLookback = addDays(firstIncomplete, -settings.lookbackDays);
+  const lookbackDays = daysOf(laterOf(oldestLookback, start), addDays(firstIncomplete, -1)).filter(isReadable);
+  const isForLateEventsAlone = lookbackDays.includes(oldestLookback) && !daysReadAgain.includes(oldestLookback);
+  return {
+    ...plan,
+    days: union(lookbackDays, daysReadAgain, incompleteDays),
+    lookedBackTo: isForLateEventsAlone ? oldestLookback : undefined,
+  };
 }
 
 const isOfOtherFilters = (day: Day, { receipts, fingerprints }: PlanBasis): boolean =>

@@ -51,7 +51,7 @@ async function loadDay(
 ): Promise<RunOutcome> {
   const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
-  const { exportState, receipts } = sink.state?.events ?? {};
+  const { exportState, receipts = new Map() } = sink.state?.events ?? {};
   const dayFile = { file, day, settings: config, state: exportState, receipts, suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>
     sink.commit([checkedDay], commitInfo),
