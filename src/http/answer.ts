@@ -54,9 +54,8 @@ export class HttpAnswer {
       }
       isCut = !stream.complete;
     } catch (error) {
-      // A whole answer on a sound connection has no error of its own, and no error of Node lacks a code.
-      const isReadersError = codeOf(error) === undefined || (this.#connectionError === undefined && stream.complete);
-      if (waitLimit?.signal.aborted || isReadersError) throw error;
+      // Every error of a connection has a code. What it means for the body is decided below.
+      if (waitLimit?.signal.aborted || codeOf(error) === undefined) throw error;
     } finally {
       await chunks.return?.();
     }
