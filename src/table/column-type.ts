@@ -27,23 +27,33 @@ export function settingsOfTable({ isSnapshot, initialColumns }: Table, settings:
   return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
-/** The type that settings give a stored column. Throws a configuration failure if its values may not fit that type. */
+/** The type that settings give a column, if they do: that of `columnTypes`, else that of the pinned schema. */
+export function settledType(
+  { source, occurrence }: Pick<StoredColumn, 'source' | 'occurrence'>,
+  columns: readonly Pick<StoredColumn, 'source'>[],
+  { columnTypes, pinnedTypes }: Pick<ColumnSettings, 'columnTypes' | 'pinnedTypes'>,
+) {
+  // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
+  const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined;
+  const configuredType = settingOf(columnTypes, nfc(source), columns) ?? pinnedType;
+  return { configuredType, isPinned: pinnedType !== undefined };
+}
+
+/** As `settledType`, for a stored column. Throws a configuration failure if its values may not fit the type. */
 export function configuredTypeOf(
   column: StoredColumn,
   columns: readonly Pick<StoredColumn, 'source'>[],
   settings: ColumnSettings,
 ) {
-  const { source, occurrence, type } = column;
-  // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
-  const pinnedType = occurrence === 1 ? settingOf(settings.pinnedTypes, source, columns) : undefined;
-  const configuredType = settingOf(settings.columnTypes, nfc(source), columns) ?? pinnedType;
+  const { source, type } = column;
+  const { configuredType, isPinned } = settledType(column, columns, settings);
   if (configuredType !== undefined && !canHoldStored(column, configuredType, settings)) {
     throw configError(
       `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which ` +
         `column_types or the pinned schema names: take it out there${isOfService(column) ? '' : ', or load into another place'}.`,
     );
   }
-  return { configuredType, isPinned: pinnedType !== undefined };
+  return { configuredType, isPinned };
 }
 
 const canHoldStored = ({ type, forms }: StoredColumn, newType: ColumnType, { timezone }: ColumnSettings): boolean =>

@@ -1,16 +1,15 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { formatBytes, formatCount } from '../../base/quantities.ts';
-import { nfc } from '../../base/text.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import { ExportScanner, type ScanResult } from '../../cells/columns/export-scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
-import { missingColumns, settingOf } from '../../cells/header.ts';
+import { missingColumns } from '../../cells/header.ts';
 import { codecOf, fits } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
-import type { ColumnSettings } from '../../table/column-type.ts';
+import { type ColumnSettings, settledType } from '../../table/column-type.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import { readPinnedTypes } from '../pinned-types.ts';
@@ -77,10 +76,7 @@ function warningsOf({ editedNames }: ScanResult, { drop, hash }: ColumnEdits, mi
   return warnings.filter((warning) => warning !== false);
 }
 
-/**
- * The type of a column is the configured one, else the pinned, else that of the cells. It is null if there is
- * none. Cells that do not fit it would be rescued.
- */
+/** The type of a column is that of the settings, else that of the cells, else null. Cells that do not fit are rescued. */
 function inspectedColumns(
   { columns }: ScanResult,
   { columnTypes, timezone }: CommandConfig,
@@ -88,9 +84,8 @@ function inspectedColumns(
 ) {
   const zone = zoneOf(timezone);
   return columns.map((column) => {
-    const { source, occurrence } = column;
-    const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined;
-    const type = settingOf(columnTypes, nfc(source), columns) ?? pinnedType ?? column.type ?? null;
+    const { configuredType } = settledType(column, columns, { columnTypes, pinnedTypes });
+    const type = configuredType ?? column.type ?? null;
     // The cells of a text column of the service are not examined.
     const isExamined = column.declaredType !== 'string' || type === 'string';
     const allFit = type === null || (isExamined ? fits(codecOf(type, zone), column.forms) : null);
