@@ -76,13 +76,18 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const isUnknownCommand = command === undefined && commandWord !== undefined;
   const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
   const optionProblem = unknownOptionError(optionWords, options);
-  // Behind an unknown command all options seem unknown. One before the command has taken its name as a word.
-  const nameProblem = argv[0]?.startsWith('-') ? (optionProblem ?? commandProblem) : (commandProblem ?? optionProblem);
-  // The word may be an id or a secret, and cannot be shown: any other problem tells more.
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
-  const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
-  // With a wrong number of words the line is not split at all. An unknown name makes other words seem wrong.
-  const toldProblem = wordCountProblem ?? nameProblem ?? valueProblem ?? surplusProblem;
+  const toldProblem =
+    // The line is not split at all.
+    wordCountProblem ??
+    // An unknown option before the command has taken its name as a word.
+    (argv[0]?.startsWith('-') ? optionProblem : undefined) ??
+    // Behind an unknown command all options seem unknown. An unknown name makes other words seem wrong.
+    commandProblem ??
+    optionProblem ??
+    valueProblem ??
+    // The word may be an id or a secret, and cannot be shown: any other problem tells more.
+    (hasSurplusWord ? configError('there is a word too many.') : undefined);
   const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
   const problem = toldProblem?.withMessage(`${toldProblem.message} ${helpHint}`);
   return { command, problem, values: values as CommandLine['values'] };

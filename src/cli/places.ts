@@ -39,16 +39,17 @@ export function checkedTarget<T extends Target>(
   targets: readonly T[],
   { wordsBefore = '', folder = '.' },
 ): T {
-  const target = targets.find(({ name }) => name === targetName);
-  if (target === undefined && TARGETS.some(({ name }) => name === targetName))
-    throw configError(`${targetName} is not possible here: write ${placeUsage(targets)}.`);
   const names = targets.map(({ name }) => name);
-  if (target === undefined) throw unknownNameError('target', targetName, names);
+  const target = targets.find(({ name }) => name === targetName);
+  if (target === undefined) {
+    if (!TARGETS.some(({ name }) => name === targetName)) throw unknownNameError('target', targetName, names);
+    throw configError(`${targetName} is not possible here: write ${placeUsage(targets)}.`);
+  }
   const path = pathInFolder(address, folder);
-  const { name: nameAtPath } = TARGETS.find(({ hasPlaceAt }) => hasPlaceAt(path)) ?? target;
-  if (nameAtPath === targetName) return target;
-  const rightWords = names.includes(nameAtPath) ? `${nameAtPath} ${address}` : placeUsage(targets);
-  throw configError(`${address} is a place of ${nameAtPath}: write ${`${wordsBefore} ${rightWords}`.trim()}.`);
+  const loadedBy = TARGETS.find(({ hasPlaceAt }) => hasPlaceAt(path))?.name;
+  if (loadedBy === undefined || loadedBy === targetName) return target;
+  const rightWords = names.includes(loadedBy) ? `${loadedBy} ${address}` : placeUsage(targets);
+  throw configError(`${address} is a place of ${loadedBy}: write ${`${wordsBefore} ${rightWords}`.trim()}.`);
 }
 
 export function placeOf<T extends Target>(

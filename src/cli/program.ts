@@ -18,7 +18,7 @@ import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
-import { type Context, contextOf, type System } from './context.ts';
+import { contextOf, type System } from './context.ts';
 import { failureOf, logFailure } from './failure.ts';
 import { commandHelp, configHelp, programHelp } from './help.ts';
 import { printableTerminal, terminalLog } from './terminal/terminal.ts';
@@ -39,12 +39,12 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     return EXIT.done;
   };
   if (argv[0] === 'help' && argv[1] === 'config') return print(configHelp(columns));
-  const { command, problem, values } = await parseCommandLine(wordsAsOptions(argv));
+  const commandLine = await parseCommandLine(wordsAsOptions(argv));
+  const { command, problem, values } = commandLine;
   if (values.version === true) return print([VERSION]);
   if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));
-  if (problem !== undefined) return await runCommand(() => Promise.reject(problem), command?.name, values, system);
-  if (command === undefined) return print(await programHelp(columns));
-  return await runCommand((context) => command.run(values, context), command.name, values, system);
+  if (command === undefined && problem === undefined) return print(await programHelp(columns));
+  return await runCommand(commandLine, system);
 }
 
 /** The line with the word `help` or `version` at its start as an option: `sync --help` for `help sync`. */
@@ -55,20 +55,16 @@ function wordsAsOptions(argv: readonly string[]): readonly string[] {
 }
 
 /** Runs a command, with the log that the options choose. Prints its result, or logs its failure. */
-async function runCommand(
-  run: (context: Context) => Promise<CommandResult>,
-  name: string | undefined,
-  values: CommandLine['values'],
-  system: System,
-): Promise<ExitCode> {
+async function runCommand({ command, problem, values }: CommandLine, system: System): Promise<ExitCode> {
   const { quiet, verbose, logFormat } = values;
   const logLevel = values.logLevel ?? (quiet ? 'error' : verbose ? 'debug' : 'info');
   const terminal = printableTerminal(system.terminal, quiet === true);
   const logSink = terminalLog(terminal, system.clock, logFormat);
-  const context = contextOf({ ...system, terminal }, logSink, logLevel, name);
+  const context = contextOf({ ...system, terminal }, logSink, logLevel, command?.name);
   let commandResult: CommandResult;
   try {
-    commandResult = await run(context);
+    if (command === undefined || problem !== undefined) throw problem;
+    commandResult = await command.run(values, context);
   } catch (thrown) {
     const failure = failureOf(thrown, context);
     logFailure(failure, context.logger);
