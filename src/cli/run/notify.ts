@@ -50,10 +50,9 @@ export async function notify(
   const command = printable(`sync ${place.target.name} ${place.address}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
-  const postOptions = isTerminated
-    ? { ...context, timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
-    : { ...context, timeoutMs: TIMEOUT_MS };
-  const attempt = () => post(new URL(notifyUrl.reveal()), body, postOptions);
+  const timeoutMs = isTerminated ? TIMEOUT_WHEN_STOPPED_MS : TIMEOUT_MS;
+  const postSignal = isTerminated ? new AbortController().signal : signal;
+  const attempt = () => post(new URL(notifyUrl.reveal()), body, { ...context, timeoutMs, signal: postSignal });
   let problem = await attempt();
   if (problem !== undefined && !signal.aborted) problem = await attempt();
   if (problem !== undefined) logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);

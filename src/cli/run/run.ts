@@ -41,7 +41,7 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
   try {
     const config = requireExportKeys(input.config);
     const sink = await place.target.open(loadOptions(place, config, context, readPinnedTypes(schemaFile)));
-    return await withRunRecord(sink, (began) => exportInto(sink, { ...input, config }, began, context), context);
+    return await withRunRecord(sink, () => exportInto(sink, { ...input, config }, context), context);
   } catch (error) {
     return failedRun(EMPTY_SUMMARY, error, context);
   }
@@ -50,10 +50,10 @@ export async function runSync(input: SyncInput, context: Context): Promise<RunOu
 async function exportInto(
   sink: Sink | StreamSink,
   { config, daySelection, maxWaitMs }: SyncInput & { readonly config: ExportConfig },
-  began: number,
   context: Context,
 ): Promise<RunOutcome> {
   const { clock } = context;
+  const began = clock.now();
   const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState, receipts } = sink.state?.events ?? {};
@@ -79,22 +79,20 @@ async function exportInto(
   }
 }
 
-/**
- * Does the work of a run in a place that is open. Records there how the run ended, and closes it, whatever happened.
- * `began`: the instant (ms) at which the run began. A wait for the lock of the place does not count.
- */
+/** Does the work of a run in a place that is open. Records there how the run ended, and closes it, whatever happened. */
 export async function withRunRecord(
   sink: Pick<Sink, 'recordRun' | 'close'>,
-  work: (began: number) => Promise<RunOutcome>,
+  work: () => Promise<RunOutcome>,
   context: Context,
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
-  const began = clock.now();
-  let outcome = await work(began).catch((error: unknown) => failedRun(EMPTY_SUMMARY, error, context));
+  // A wait for the lock of the place does not count.
+  const began = new Date(clock.now()).toISOString();
+  let outcome = await work().catch((error: unknown) => failedRun(EMPTY_SUMMARY, error, context));
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
-  const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
+  const ended = new Date(clock.now()).toISOString();
   try {
-    await sink.recordRun({ ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes });
+    await sink.recordRun({ began, ended, exitCode, cause, version: VERSION, rows, days, exports, bytes });
   } catch (error) {
     // A run that had failed before is told by its own failure.
     if (outcome.failure === undefined) outcome = failedRun(outcome.summary, error, context);

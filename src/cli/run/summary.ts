@@ -46,8 +46,9 @@ export function describeSummary(summary: Summary, place: Pick<Place, 'target' | 
 function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summary, placeText: string): string {
   // A run that failed at once may know no cursor.
   if (exit !== EXIT.done && profiles === null) return `Nothing was committed to ${placeText}.`;
-  const lead = from_date === null ? 'Nothing new for' : `${profiles === null ? 'Nothing' : 'No day'} was committed to`;
-  return `${lead} ${placeText}${next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`}.`;
+  const cursorText = next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`;
+  if (from_date === null) return `Nothing new for ${placeText}${cursorText}.`;
+  return `${profiles === null ? 'Nothing' : 'No day'} was committed to ${placeText}${cursorText}.`;
 }
 
 function storedText(summary: Summary, placeText: string): string {
