@@ -42,8 +42,8 @@ export class ProcessTerminal implements Terminal {
   readonly #log = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
   #resultsQueued: Promise<void> = Promise.resolve();
-  /** Set until the reader of the log takes its lines. It ends then, or after two seconds: no result waits again. */
-  #logWait: Promise<void> | undefined;
+  /** True while the reader of the log has yet to take lines for which a result has waited: no result waits twice. */
+  #hasWaitedForLog = false;
 
   constructor(clock: Clock, env: Env) {
     this.#clock = clock;
@@ -95,13 +95,13 @@ export class ProcessTerminal implements Terminal {
   }
 
   async #waitForLogReader(): Promise<void> {
-    if (this.#log.isSettled) return;
-    const logTaken = async () => {
-      await this.#log.drain().catch(() => {});
-      this.#logWait = undefined;
-    };
-    this.#logWait ??= Promise.race([logTaken(), this.#clock.sleep(MAX_READER_WAIT_MS)]);
-    await this.#logWait;
+    if (this.#log.isSettled || this.#hasWaitedForLog) return;
+    this.#hasWaitedForLog = true;
+    const drained = this.#log.drain().catch(() => {});
+    const logTaken = drained.then(() => {
+      this.#hasWaitedForLog = false;
+    });
+    await Promise.race([logTaken, this.#clock.sleep(MAX_READER_WAIT_MS)]);
   }
 }
 
