@@ -106,7 +106,7 @@ const COLUMN_RULES: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Colum
   df_api_version: { draw: oneOf(['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2']), ...SYSTEM },
   df_server_datetime: { draw: timestamp('receivedAt'), ...SYSTEM },
   df_correction_datetime: { draw: timestamp('sentAt'), ...SYSTEM },
-  // A purchase has one row an item, and the id of each row has the position of its item.
+  // An event of several items has one row an item: the id of each row has the position of its item.
   df_event_detail_log_id: { draw: (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row)), ...SYSTEM },
   df_event_log_id: { draw: logId, ...SYSTEM },
   event_name: { draw: (row) => row.eventName, ...SYSTEM },

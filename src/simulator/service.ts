@@ -9,8 +9,9 @@ export class SimulatedService {
   readonly clock: Clock;
   readonly dataset: Dataset;
   readonly #counts = { export: 0, profiles: 0, delete: 0 };
-  /** When the hour ends that has so many exports left. The next one begins with the first export after it. */
+  /** The end (ms UTC) of the hour of the limit. The first export after it begins the next hour. */
   #hourEnd = 0;
+  /** Exports that the hour has left. */
   #exportsLeft = 0;
 
   constructor(scenario: Scenario, clock: Clock) {
