@@ -12,7 +12,7 @@ import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, InterruptedExport, type NoData } from './export/export-service.ts';
 import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
-import { NO_QUOTA_REPORT, type QuotaReport } from './quota-report.ts';
+import type { QuotaReport } from './quota-report.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {
@@ -42,7 +42,7 @@ export async function checkService(
   const { baseUrl, serviceId } = config;
   const { host } = new URL(baseUrl);
   const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
-  let quotaReport = NO_QUOTA_REPORT;
+  let quotaReport: QuotaReport = {};
   const ask = (request: EventRequest, timedSignal: AbortSignal): Promise<CheckAnswer> =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);

@@ -8,7 +8,7 @@ import { withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits } from './deletion-outcomes.ts';
 import { matchOutcome } from './outcome-table.ts';
-import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from './quota-report.ts';
+import { type QuotaReport, readQuotaReport } from './quota-report.ts';
 import { serviceRequest } from './service-request.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
@@ -90,7 +90,7 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
   code,
   status: undefined,
   message,
-  quotaReport: NO_QUOTA_REPORT,
+  quotaReport: {},
 });
 
 /** The answer where none came, or no whole one: the profile may be deleted, and a second request is harmless. */

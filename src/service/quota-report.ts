@@ -2,14 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 /** The quota in the headers of an answer; instants in ms since 1970. What is unusable or over counts as absent. */
 export interface QuotaReport {
-  readonly remaining: number | undefined;
-  readonly resetAt: number | undefined;
+  readonly remaining?: number | undefined;
+  readonly resetAt?: number | undefined;
   /** The instant that `Retry-After` names. */
-  readonly retryAt: number | undefined;
+  readonly retryAt?: number | undefined;
 }
-
-/** The quota of a failure without an answer. */
-export const NO_QUOTA_REPORT: QuotaReport = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
 /** Reads either spelling of the headers. */
 export function readQuotaReport(headers: IncomingHttpHeaders, now: number): QuotaReport {

@@ -14,16 +14,13 @@ const MARGIN_MS = 1_000;
 /** What a process knows about the quota. Instants in ms since 1970. */
 export interface QuotaState {
   /** Exports left until `resetAt`: as the service reported, less those sent since. Undefined if it reported none. */
-  readonly remaining: number | undefined;
-  readonly resetAt: number | undefined;
+  readonly remaining?: number | undefined;
+  readonly resetAt?: number | undefined;
   /** No export is sent before this instant, because the service said that the limit is reached. */
   readonly refusedUntil: number;
   /** Number of such answers in a row. */
   readonly refusals: number;
 }
-
-/** Before the first answer. */
-export const UNKNOWN_QUOTA: QuotaState = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
 
 /** What an answer says about the quota. `wait`: the limit is reached. */
 export type QuotaAnswer = Pick<ExportAnswer, 'kind' | 'quotaReport'>;

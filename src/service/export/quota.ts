@@ -4,14 +4,7 @@ import pLimit from 'p-limit';
 import { transientError } from '../../base/errors.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
-import {
-  afterAnswer,
-  afterSending,
-  nextAllowedAt,
-  type QuotaAnswer,
-  type QuotaState,
-  UNKNOWN_QUOTA,
-} from './quota-rules.ts';
+import { afterAnswer, afterSending, nextAllowedAt, type QuotaAnswer, type QuotaState } from './quota-rules.ts';
 
 export interface ExportQuotaOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly maxConcurrentExports: number;
@@ -29,7 +22,7 @@ export class ExportQuota {
   readonly #slots: ReturnType<typeof pLimit>;
   /** Exports that have a slot wait one after the other for the service to allow them. */
   readonly #queue = pLimit(1);
-  #state: QuotaState = UNKNOWN_QUOTA;
+  #state: QuotaState = { refusedUntil: 0, refusals: 0 };
 
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
