@@ -147,18 +147,19 @@ class Download<Output extends BodyOutput> {
   }
 
   /**
-   * The body, or no data if its last line may be cut. It is whole if it ends as usual, or if another download had as
-   * many bytes. So is a header alone with a line end. Rows may come in another order. Where rows may be added, a body is
-   * whole if another one ended without a line end.
+   * The body, or no data if its last line may be cut, since it does not end as the files of this service do. Another
+   * download that ends so confirms it: one of the same length, or any where rows may be added. Rows may come in another
+   * order.
    */
   async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | NoData> {
     const { expectsFinalNewline = true, rowsMayChange = false } = this.#options;
-    const isConfirmed = rowsMayChange ? this.#suspectLengths.size > 0 : this.#suspectLengths.has(body.bytes);
-    const { scan } = body;
-    const isHeaderAlone = scan.hasFinalNewline && scan.rows === 0;
-    if (scan.hasFinalNewline === expectsFinalNewline || isHeaderAlone || isConfirmed) return body;
-    await body.output.discard?.();
+    const { hasFinalNewline, rows } = body.scan;
+    // A header alone may have a line end where the last row has none.
+    const endsAsUsual = hasFinalNewline === expectsFinalNewline || (hasFinalNewline && rows === 0);
     const isFirst = this.#suspectLengths.size === 0;
+    const isConfirmed = rowsMayChange ? !isFirst : this.#suspectLengths.has(body.bytes);
+    if (endsAsUsual || isConfirmed) return body;
+    await body.output.discard?.();
     this.#suspectLengths.add(body.bytes);
     const clause = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
     return { kind: 'retry', code: 'last_line', clause };
