@@ -91,6 +91,7 @@ export function stateAfter(
 function hashedAfter(state: ExportState | undefined, latest: HashedColumns): readonly HashedColumns[] | undefined {
   const isOther = ({ columns, key_check }: HashedColumns) =>
     key_check !== latest.key_check || columns.join('\0') !== latest.columns.join('\0');
+  // Without the key all rows have plain values.
   const earlier = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
   const hashedColumns = [...earlier.filter(isOther), latest];
   return hashedColumns.some(({ columns }) => columns.length > 0) ? hashedColumns : undefined;

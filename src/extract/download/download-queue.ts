@@ -49,7 +49,7 @@ export class DownloadQueue {
     await this.#sendFirst();
     this.#startDownloads(0);
     for (const [i, day] of this.#days.entries()) {
-      const dayResult = await this.#resultOf(day);
+      const dayResult = await this.#downloadOnce(day);
       signal.throwIfAborted();
       this.#startedDownloads.delete(day);
       this.#startDownloads(i + 1);
@@ -64,11 +64,11 @@ export class DownloadQueue {
    */
   async #sendFirst(): Promise<void> {
     const { endProofDay, settings, clock } = this.#deps;
-    if (endProofDay !== undefined) await this.#answeredResultOf(endProofDay);
+    if (endProofDay !== undefined) await this.#downloadFirst(endProofDay);
     await this.#proveExports();
     const oldestDay = oldestExportedDay(clock.now(), settings.historyDays);
     const possiblyGoneDay = this.#days.findLast((day) => day < oldestDay);
-    if (possiblyGoneDay !== undefined) await this.#answeredResultOf(possiblyGoneDay);
+    if (possiblyGoneDay !== undefined) await this.#downloadFirst(possiblyGoneDay);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
@@ -77,7 +77,7 @@ export class DownloadQueue {
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
-      const dayResult = await this.#answeredResultOf(day);
+      const dayResult = await this.#downloadFirst(day);
       if (dayResult.kind !== 'unproven') return;
       codes.add(dayResult.noDownload.code);
     }
@@ -85,20 +85,20 @@ export class DownloadQueue {
       throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);
   }
 
-  /** The result of a day. Throws its failure if the service has given no answer at all. */
-  async #answeredResultOf(day: Day): Promise<DayResult> {
-    const dayResult = await this.#resultOf(day);
+  /** Downloads a day before others. Throws its failure if the service has given no answer at all. */
+  async #downloadFirst(day: Day): Promise<DayResult> {
+    const dayResult = await this.#downloadOnce(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
     return dayResult;
   }
 
   #startDownloads(firstIndex: number): void {
     const { maxConcurrentExports } = this.#deps.settings;
-    for (const day of this.#days.slice(firstIndex, firstIndex + maxConcurrentExports)) this.#resultOf(day);
+    for (const day of this.#days.slice(firstIndex, firstIndex + maxConcurrentExports)) this.#downloadOnce(day);
   }
 
-  /** The result of a day. Its download begins now, unless it has begun before. */
-  #resultOf(day: Day): Promise<DayResult> {
+  /** Downloads a day; a download that has begun is not begun again. */
+  #downloadOnce(day: Day): Promise<DayResult> {
     const startedDownload = this.#startedDownloads.get(day) ?? this.#download(day);
     this.#startedDownloads.set(day, startedDownload);
     // A failure is thrown when it is the turn of its day.

@@ -53,11 +53,11 @@ export async function downloadParts(
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await downloadPart({ events: [name], eventsCondition: 'include' });
+    // A service that checks the names of a filter refuses one that has no event, also in the last part.
+    if (part.kind !== 'invalid') excludedNames.add(name);
     if (part.kind === 'checked') files.push(checkedFileOf(part));
-    // A service that checks the names of a filter refuses one that has no event.
     else if (part.kind === 'empty' || part.kind === 'invalid') lastNoDownload = part;
     else return fail(`named ${name}`, part);
-    if (part.kind !== 'invalid') excludedNames.add(name);
   }
   if (userCondition !== 'include') {
     const condition = excludedNames.size > 0 ? 'exclude' : 'all';
