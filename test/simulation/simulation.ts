@@ -5,10 +5,10 @@ import { addDays, type Day, dayAt, daysOf } from '../../src/base/days.ts';
 import { LeapingClock } from '../support/clock.ts';
 import { newFolder } from '../support/new-folder.ts';
 import { CliChild, PROGRAM } from '../support/processes/cli-child.ts';
-import { type Done, runHere } from '../support/processes/command-line.ts';
+import { type CommandOutput, runHere } from '../support/processes/command-line.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { type Fault, type FaultRule, limited, refusal } from '../support/service/faults.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../support/service/simulator.ts';
+import { SERVICE_ID, startTestService, TOKENS } from '../support/service/start-service.ts';
 import type { ScenarioPatch, TestService } from '../support/service/test-service.ts';
 import type { TargetName } from '../support/targets/place.ts';
 import { violations } from './invariants.ts';
@@ -65,7 +65,7 @@ export class World {
     const clock = new LeapingClock(BEGIN);
     const truth = new Truth({ seed, zoneHours: 9, isRestless: true, ...kind.truth });
     const scenario = { ...kind.scenario, days: { zone_hours: kind.truth?.zoneHours ?? 9, ...kind.scenario?.days } };
-    const service = await startTestSimulator(scenario, { clock, truth: (day) => truth.rows(day) });
+    const service = await startTestService(scenario, { clock, truth: (day) => truth.rows(day) });
     onTestFinished(() => service.close());
     return new World(kind, seed, clock, truth, service);
   }
@@ -96,7 +96,7 @@ export class World {
   }
 
   /** Runs the command line in this process, by the clock of the world. */
-  run(words: readonly string[]): Promise<Done> {
+  run(words: readonly string[]): Promise<CommandOutput> {
     return runHere([...words, '--config', this.config(), '--json'], { clock: this.clock });
   }
 

@@ -1,4 +1,5 @@
 import type { Data } from 'apache-arrow';
+import { DAY_MS } from '../../src/base/clock.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../src/cells/types/column-types.ts';
 import fc from './property.ts';
 
@@ -182,8 +183,6 @@ const listAt = (itemAt: TypeCase['arrowAt']) => (data: Data, row: number) => {
   const [from, to] = [data.valueOffsets[row], data.valueOffsets[row + 1]];
   return Array.from({ length: to - from }, (_, i) => (child.getValid(from + i) ? itemAt(child, from + i) : null));
 };
-
-const DAY_MS = 86_400_000;
 
 /** Microseconds since 1970 as `2026-01-02T03:04:05.000000`. */
 function instantText(micros: bigint): string {

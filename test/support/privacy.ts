@@ -6,7 +6,7 @@ import { LeapingClock } from './clock.ts';
 import { newFolder } from './new-folder.ts';
 import { runHere } from './processes/command-line.ts';
 import type { FaultRule } from './service/faults.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from './service/simulator.ts';
+import { SERVICE_ID, startTestService, TOKENS } from './service/start-service.ts';
 import type { TestService } from './service/test-service.ts';
 import { type Cells, csvOf } from './targets/csv.ts';
 
@@ -44,15 +44,16 @@ export interface Said {
 /** The commands, in this process, and a service that gives out prepared files. */
 export class PrivacyFixture {
   readonly dir = newFolder();
-  readonly clock = new LeapingClock();
+  readonly clock: LeapingClock;
   readonly #sim: TestService;
   /** Called with each export, before it is answered. */
   onExport = () => {};
   /** The bodies of the days. */
   readonly #served = new Map<Day, string>();
 
-  private constructor(sim: TestService) {
+  private constructor(sim: TestService, clock: LeapingClock) {
     this.#sim = sim;
+    this.clock = clock;
   }
 
   static async start(): Promise<PrivacyFixture> {
@@ -64,8 +65,8 @@ export class PrivacyFixture {
       const rows = others.map((text) => text.slice(text.indexOf('\n') + 1));
       return texts.length === 0 ? undefined : { kind: 'body', change: () => [first, ...rows].join('') };
     };
-    const sim = await startTestSimulator({ fault }, { clock, truth: () => [] });
-    const fixture = Object.assign(new PrivacyFixture(sim), { clock });
+    const sim = await startTestService({ fault }, { clock, truth: () => [] });
+    const fixture = new PrivacyFixture(sim, clock);
     return fixture;
   }
 

@@ -7,9 +7,9 @@ import { afterAll, inject } from 'vitest';
  * kept downloads in the system's temporary folder, and would count those of other files.
  */
 const root = inject('temporaryRoot');
-const own = mkdtempSync(join(root, 'file-'));
-process.env.TMPDIR = own;
+const folder = mkdtempSync(join(root, 'file-'));
+process.env.TMPDIR = folder;
 afterAll(() => {
   process.env.TMPDIR = root;
-  rmSync(own, { recursive: true, force: true, maxRetries: 5 });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
-import type { Done } from '../../support/processes/command-line.ts';
+import type { CommandOutput } from '../../support/processes/command-line.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
@@ -70,7 +70,7 @@ describe('a full disk', () => {
 });
 
 describe('a disk that fails', () => {
-  const failing = (call: string, code: string, part: string, work: () => Promise<Done>) =>
+  const failing = (call: string, code: string, part: string, work: () => Promise<CommandOutput>) =>
     withCall(
       promises,
       call,

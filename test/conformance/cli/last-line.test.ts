@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CliFixture } from '../../support/processes/cli-child.ts';
-import { TOKENS } from '../../support/service/simulator.ts';
+import { TOKENS } from '../../support/service/start-service.ts';
 
 describe('with --json', () => {
   let fixture: CliFixture;

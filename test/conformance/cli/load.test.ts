@@ -12,7 +12,7 @@ import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import { newFolder } from '../../support/new-folder.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { dayBody, exportRequest, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import { dayBody, exportRequest, SERVICE_ID, startTestService, TOKENS } from '../../support/service/start-service.ts';
 import type { TestService } from '../../support/service/test-service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { Days } from '../../support/targets/days.ts';
@@ -32,8 +32,8 @@ let archive: TestService;
 beforeEach(async () => {
   dir = newFolder();
   clock = new LeapingClock(NOON_AFTER(LAST));
-  service = await startTestSimulator({ days: { history_days: 5 } }, { clock, rowsPerDay: 20 });
-  archive = await startTestSimulator({ days: { history_days: 300 } }, { clock, rowsPerDay: 20 });
+  service = await startTestService({ days: { history_days: 5 } }, { clock, rowsPerDay: 20 });
+  archive = await startTestService({ days: { history_days: 300 } }, { clock, rowsPerDay: 20 });
 });
 afterEach(() => Promise.all([service.close(), archive.close()]));
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
-import { TOKENS } from '../../support/service/simulator.ts';
+import { TOKENS } from '../../support/service/start-service.ts';
 
 let fixture: CliFixture;
 const run = (...args: string[]) =>

@@ -5,7 +5,7 @@ import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { json, SUCCESS, startDeletionServer } from '../../support/erasure/deletions.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
-import { TOKENS } from '../../support/service/simulator.ts';
+import { TOKENS } from '../../support/service/start-service.ts';
 
 const PRELOAD = join(import.meta.dirname, '../../support/processes/other-system.cjs');
 const WANTED = { from: daysBack(7), to: daysBack(2) };

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { startSimulator } from '../../../src/simulator/simulator.ts';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
-import type { Done } from '../../support/processes/command-line.ts';
+import type { CommandOutput } from '../../support/processes/command-line.ts';
 import { onDay, refusal } from '../../support/service/faults.ts';
 
 const CANARY = 'canary-7d1f0c55e2-token';
@@ -114,7 +114,7 @@ describe.concurrent('a token', () => {
   });
   afterAll(() => fixture.close());
 
-  const silent = (ended: Done, what: string) => {
+  const silent = (ended: CommandOutput, what: string) => {
     expect(`${ended.stdout}${ended.stderr}`, what).not.toContain(CANARY);
     expect(`${ended.stdout}${ended.stderr}`, what).not.toContain(encodeURIComponent(CANARY));
     expect(`${ended.stdout}${ended.stderr}`, `${what} says something`).not.toBe('');

@@ -7,9 +7,9 @@ import {
   deleteRequest,
   exportRequest,
   SERVICE_ID,
-  startTestSimulator,
+  startTestService,
   TOKENS,
-} from '../../support/service/simulator.ts';
+} from '../../support/service/start-service.ts';
 import type { ScenarioPatch } from '../../support/service/test-service.ts';
 
 let sim: Pick<Simulator, 'url' | 'close'>;
@@ -20,7 +20,7 @@ const NAMES = { service_id: SERVICE_ID, export_token: TOKENS.export, import_toke
 const start = (scenario?: ScenarioPatch, embedded: object = {}) =>
   scenario === undefined
     ? startSimulator({ clock: new LeapingClock(), scenario: { ...NAMES, ...embedded } })
-    : startTestSimulator(scenario);
+    : startTestService(scenario);
 
 const DAY = '2026-01-10';
 const asked = dayBody(DAY);

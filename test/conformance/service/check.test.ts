@@ -18,7 +18,7 @@ import {
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY, logRecorder } from '../../support/service/service.ts';
-import { SERVICE_ID } from '../../support/service/simulator.ts';
+import { SERVICE_ID } from '../../support/service/start-service.ts';
 import { until } from '../../support/wait.ts';
 
 const SIGNAL = new AbortController().signal;

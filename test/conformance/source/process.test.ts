@@ -14,7 +14,7 @@ import {
   startConnector,
 } from '../../support/airbyte/connector.ts';
 import { formProblems, readProblems } from '../../support/airbyte/message-rules.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, startTestService, TOKENS } from '../../support/service/start-service.ts';
 import type { TestService } from '../../support/service/test-service.ts';
 
 /** One today for all: midnight may pass in the middle. */
@@ -30,7 +30,7 @@ describe('the source as a process', () => {
   let catalog: Json;
 
   beforeAll(async () => {
-    sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 4_000 });
+    sim = await startTestService({}, { clock: systemClock, rowsPerDay: 4_000 });
     file = await bundleConnector('source-dfinery', files.dir);
     config = {
       base_url: sim.url,

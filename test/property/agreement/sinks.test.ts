@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as forms from '../../support/column-types.ts';
 import fc, { shares } from '../../support/property.ts';
-import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
+import { AgreementFixture, type RowsByKey } from '../../support/targets/agreement.ts';
 import { quoted } from '../../support/targets/csv.ts';
 import { type CellVector, VECTORS } from '../../support/vectors.ts';
 
@@ -56,7 +56,7 @@ function bodyOf({ ids: keys, columns, quotes, lineEnd, bom, finalLineEnd }: Tabl
   return Buffer.from(`${bom ? '\uFEFF' : ''}${lines.join(lineEnd)}${finalLineEnd ? lineEnd : ''}`);
 }
 
-async function agree(body: Buffer, cuts: readonly number[], timezone: string | undefined): Promise<Held> {
+async function agree(body: Buffer, cuts: readonly number[], timezone: string | undefined): Promise<RowsByKey> {
   const fixture = new AgreementFixture();
   const window = fixture.exported(body, cuts, timezone);
   const records = await fixture.inRecords(window, timezone);

@@ -13,7 +13,7 @@ import { newFolder } from '../new-folder.ts';
 export type Json = Record<string, unknown>;
 
 /** A message as it was read back, with what the tests look at. */
-export interface Heard {
+export interface ParsedMessage {
   readonly type: string;
   readonly record?: { readonly stream: string; readonly data: Json; readonly emitted_at: number; readonly meta?: Json };
   readonly state?: {
@@ -49,7 +49,7 @@ export interface CatalogStream {
 
 /** What a run of a connector printed, and what it ended with. */
 export class Output {
-  readonly messages: readonly Heard[];
+  readonly messages: readonly ParsedMessage[];
   readonly text: string;
   readonly code: number | null;
   readonly signal: string | null;
@@ -63,10 +63,10 @@ export class Output {
     this.messages = text
       .split('\n')
       .filter((line) => line !== '')
-      .map((line): Heard => JSON.parse(line));
+      .map((line): ParsedMessage => JSON.parse(line));
   }
 
-  of(type: string): Heard[] {
+  of(type: string): ParsedMessage[] {
     return this.messages.filter((message) => message.type === type);
   }
 
@@ -87,7 +87,7 @@ export class Output {
     );
   }
 
-  errors(): NonNullable<NonNullable<Heard['trace']>['error']>[] {
+  errors(): NonNullable<NonNullable<ParsedMessage['trace']>['error']>[] {
     return this.messages.flatMap(({ trace }) => (trace?.error ? [trace.error] : []));
   }
 

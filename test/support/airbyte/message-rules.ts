@@ -1,5 +1,5 @@
 import { Ajv } from 'ajv';
-import type { Heard, Json, Output } from './connector.ts';
+import type { Json, Output, ParsedMessage } from './connector.ts';
 
 /** The protocol's messages as far as we write them; whatever else an object holds is allowed, as there. */
 const text = { type: 'string' };
@@ -99,7 +99,7 @@ const ajv = new Ajv({ strict: false, allowUnionTypes: true });
 const validators = new Map(Object.entries(PAYLOADS).map(([type, schema]) => [type, ajv.compile(schema)]));
 
 /** What is wrong with the form of messages. */
-export function formProblems(messages: readonly Heard[]): string[] {
+export function formProblems(messages: readonly ParsedMessage[]): string[] {
   return messages.flatMap((message, i) => {
     const validate = validators.get(message.type);
     if (validate === undefined) return [`${i}: a message of type ${message.type}`];
@@ -108,7 +108,7 @@ export function formProblems(messages: readonly Heard[]): string[] {
   });
 }
 
-interface Told {
+interface StreamReport {
   readonly statuses: string[];
   /** Records since the last state. */
   since: number;
@@ -121,11 +121,11 @@ export function readProblems(output: Output, catalog: Json): string[] {
   const streams = new Map(
     (catalog.streams as ConfiguredJson[]).map((configured) => [configured.stream.name, configured]),
   );
-  const reported = new Map<string, Told>();
-  const of = (name: string): Told => {
-    const told = reported.get(name) ?? { statuses: [], since: 0, states: 0 };
-    reported.set(name, told);
-    return told;
+  const reports = new Map<string, StreamReport>();
+  const of = (name: string): StreamReport => {
+    const report = reports.get(name) ?? { statuses: [], since: 0, states: 0 };
+    reports.set(name, report);
+    return report;
   };
   const schemas = new Map([...streams].map(([name, { stream }]) => [name, ajv.compile(strictly(stream.json_schema))]));
   for (const [i, { record, state, trace }] of output.messages.entries()) {
@@ -165,7 +165,7 @@ export function readProblems(output: Output, catalog: Json): string[] {
     if (last === 'COMPLETE' && states === 0) out.push(`${name}: no state`);
     if (last === 'COMPLETE' && statuses.length < 3) out.push(`${name}: only ${statuses.join()}`);
   }
-  const failed = [...reported.values()].some(({ statuses }) => statuses.includes('INCOMPLETE'));
+  const failed = [...reports.values()].some(({ statuses }) => statuses.includes('INCOMPLETE'));
   if (failed === (output.code === 0))
     out.push(`exit ${output.code}, though streams ${failed ? 'failed' : 'are complete'}`);
   if (failed === (output.errors().length === 0)) out.push('errors and INCOMPLETE do not go together');

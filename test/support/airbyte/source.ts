@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { source } from '../../../src/airbyte/source/source.ts';
 import { LeapingClock } from '../clock.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
+import { SERVICE_ID, startTestService, TOKENS } from '../service/start-service.ts';
 import type { ScenarioPatch, TestService, TestServiceOptions } from '../service/test-service.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
 import { formProblems, readProblems } from './message-rules.ts';
@@ -21,7 +21,7 @@ export class SourceFixture {
 
   static async start(scenario: ScenarioPatch = {}, more: Partial<TestServiceOptions> = {}): Promise<SourceFixture> {
     const clock = new LeapingClock();
-    return new SourceFixture(await startTestSimulator(scenario, { clock, rowsPerDay: 30, ...more }), clock);
+    return new SourceFixture(await startTestService(scenario, { clock, rowsPerDay: 30, ...more }), clock);
   }
 
   config(more: Json = {}): Json {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach } from 'vitest';
 import type { ErasureReport } from '../../../src/erasure/erasure-report.ts';
 import type { Json } from '../airbyte/connector.ts';
 import { PrivacyFixture, type Said } from '../privacy.ts';
-import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
+import { SERVICE_ID, TOKENS } from '../service/start-service.ts';
 import type { Cells } from '../targets/csv.ts';
 import { type Answer, type DeletionServer, json, SUCCESS, startDeletionServer } from './deletions.ts';
 

@@ -4,11 +4,11 @@ import { join, resolve } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
 import { newFolder } from '../new-folder.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
+import { SERVICE_ID, startTestService, TOKENS } from '../service/start-service.ts';
 import type { ScenarioPatch, TestService, TestServiceOptions } from '../service/test-service.ts';
 import { query } from '../targets/query.ts';
 import { until } from '../wait.ts';
-import { type Done, runHere } from './command-line.ts';
+import { type CommandOutput, runHere } from './command-line.ts';
 
 /** The built command line; `npm test` builds it first. */
 export const PROGRAM = process.env.DFINERY_CLI ?? resolve(import.meta.dirname, '../../../dist/bin/dfinery-elt.js');
@@ -75,7 +75,7 @@ export class CliFixture {
   }
 
   static async start(scenario: ScenarioPatch = {}, more: Partial<TestServiceOptions> = {}): Promise<CliFixture> {
-    return new CliFixture(await startTestSimulator(scenario, { clock: systemClock, rowsPerDay: 60, ...more }));
+    return new CliFixture(await startTestService(scenario, { clock: systemClock, rowsPerDay: 60, ...more }));
   }
 
   /** The service and the spool folder as variables. */
@@ -118,11 +118,11 @@ export class CliFixture {
    * Runs the command line in this process, which is quicker: for tests that do not depend on the start of a process,
    * its signals or its streams.
    */
-  run(argv: readonly string[], env: Record<string, string> = {}): Promise<Done> {
+  run(argv: readonly string[], env: Record<string, string> = {}): Promise<CommandOutput> {
     return runHere(argv, { env });
   }
 
-  sync(config: Json = {}, more: readonly string[] = []): Promise<Done> {
+  sync(config: Json = {}, more: readonly string[] = []): Promise<CommandOutput> {
     return this.run(this.syncArgs(config, more));
   }
 

@@ -4,7 +4,7 @@ import { runCommandLine } from '../../../src/cli/program.ts';
 import type { Prompts } from '../../../src/cli/terminal/prompts.ts';
 
 /** The environment of a command line in this process; by default no variables, and nobody who can answer questions. */
-export interface Given {
+export interface CommandEnvironment {
   readonly env?: Readonly<Record<string, string>>;
   readonly prompts?: Prompts | undefined;
   readonly columns?: number;
@@ -15,7 +15,7 @@ export interface Given {
 }
 
 /** How a command line ended. */
-export interface Done {
+export interface CommandOutput {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -34,8 +34,8 @@ export async function runHere(
     waitForReader = async () => {},
     clock = systemClock,
     signal = new AbortController().signal,
-  }: Given = {},
-): Promise<Done> {
+  }: CommandEnvironment = {},
+): Promise<CommandOutput> {
   let stdout = '';
   let stderr = '';
   const terminal = {

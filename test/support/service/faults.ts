@@ -10,7 +10,7 @@ export interface RequestedExport {
 }
 
 /** Where a body ends: at a byte of the CSV, or at a place after a number of data rows. */
-interface Place {
+interface BodyEnd {
   readonly at_byte?: number;
   readonly at?: 'mid_row' | 'between_rows' | 'row_end';
   readonly after_rows?: number;
@@ -32,9 +32,9 @@ export type Fault =
   /** Other data, sent as they were well. */
   | { readonly kind: 'body'; readonly change: (csv: string) => string | Uint8Array }
   /** The body ends early and cleanly: all its lengths are right. */
-  | ({ readonly kind: 'cut' } & Place)
+  | ({ readonly kind: 'cut' } & BodyEnd)
   /** In the body: an RST, a FIN, and nothing more for ever. */
-  | ({ readonly kind: 'reset' | 'drop' | 'stall' } & Place)
+  | ({ readonly kind: 'reset' | 'drop' | 'stall' } & BodyEnd)
   /** The `Content-Length` is larger than the body. */
   | { readonly kind: 'wrong_length' }
   /** Compressed, and cut before its end. */
@@ -73,7 +73,7 @@ const NEWLINE = 0x0a;
 const BEHIND_LINE_END = { row_end: 0, between_rows: 1, mid_row: 10 };
 
 /** The body up to where a fault ends it; whole if it has not so many bytes or rows. */
-export function upTo(body: Buffer, { at_byte, at = 'mid_row', after_rows = 3 }: Place): Buffer {
+export function upTo(body: Buffer, { at_byte, at = 'mid_row', after_rows = 3 }: BodyEnd): Buffer {
   if (at_byte !== undefined) return body.subarray(0, at_byte);
   let isQuoted = false;
   let lines = 0;

@@ -1,11 +1,12 @@
 // A service of exports over a truth that the test keeps: the rows of each day. It behaves and fails as a scenario says.
 import { gzipSync } from 'node:zlib';
-import type { Clock } from '../../../src/base/clock.ts';
+import { type Clock, HOUR_MS } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf, isDay } from '../../../src/base/days.ts';
 import { isObject, tryParseJson } from '../../../src/base/json.ts';
 import { allows, cellText, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
 import { nameFilter } from '../../../src/simulator/export.ts';
 import { SeededRandom } from '../seeded-random.ts';
+import { quoted } from '../targets/csv.ts';
 import { type Fault, type FaultRule, type Refusal, type RequestedExport, upTo } from './faults.ts';
 import {
   CHUNKED,
@@ -19,11 +20,11 @@ import {
 } from './faulty-server.ts';
 
 /** The text of each cell that has one, by column name. */
-export type Cells = ReadonlyMap<string, string>;
+type CellTexts = ReadonlyMap<string, string>;
 
 /** A row that the service shows from an instant on, and up to another (ms UTC): late rows, rows that vanish. */
 export interface TruthRow {
-  readonly cells: Cells;
+  readonly cells: CellTexts;
   readonly from?: number;
   readonly until?: number;
 }
@@ -110,7 +111,6 @@ const SYSTEM = [
 const EVERYTHING: NameFilter = { condition: 'all', names: new Set() };
 const CSV_TYPE = 'text/csv;charset=UTF-8';
 const EXPORT_PATH = '/api/v1/export/event';
-const HOUR_MS = 3_600_000;
 
 export class TestService {
   readonly url: string;
@@ -172,7 +172,7 @@ export class TestService {
   }
 
   /** The rows of days, both included, that the service shows at an instant (now). */
-  truth(days: Day | { readonly from: Day; readonly to: Day }, at = this.#options.clock.now()): Cells[] {
+  truth(days: Day | { readonly from: Day; readonly to: Day }, at = this.#options.clock.now()): CellTexts[] {
     const [from, to] = typeof days === 'string' ? [days, days] : [days.from, days.to];
     return daysOf(from, to)
       .flatMap((day) => this.#rowsOf(day))
@@ -266,7 +266,7 @@ export class TestService {
     return isIncluded ? to : addDays(to, -1);
   }
 
-  #select({ from, to, events }: RequestedExport, last: Day): Cells[] {
+  #select({ from, to, events }: RequestedExport, last: Day): CellTexts[] {
     const { compares, single_days } = this.#scenario.days;
     const rows = this.truth({ from, to: last });
     if (compares === 'instants' && last < to && !(from === to && single_days === 'empty'))
@@ -376,7 +376,8 @@ const TODAY: Readonly<Record<number, string>> = { 400: 'exceed_date_range_limit'
 
 const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);
 
-const isAtMidnight = (cells: Cells): boolean => /[ T]0?0:00(:00(\.0+)?)?$/.test(cells.get('df_server_datetime') ?? '');
+const isAtMidnight = (cells: CellTexts): boolean =>
+  /[ T]0?0:00(:00(\.0+)?)?$/.test(cells.get('df_server_datetime') ?? '');
 
 function shuffled<T>(values: readonly T[], seed: number): T[] {
   const random = new SeededRandom(seed);
@@ -386,10 +387,8 @@ function shuffled<T>(values: readonly T[], seed: number): T[] {
     .map(({ value }) => value);
 }
 
-const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-
 /** Rows as the service writes them: columns with a value and those of the system, by name. */
-function csv(rows: readonly Cells[], properties: NameFilter, end: '\n' | '', eventName: string): string {
+function csv(rows: readonly CellTexts[], properties: NameFilter, end: '\n' | '', eventName: string): string {
   const system = new Set([...SYSTEM, rows.some((cells) => cells.has('df_event_name')) ? 'df_event_name' : eventName]);
   const names = new Set(
     rows.flatMap((cells) => [...cells.keys()]).filter((name) => system.has(name) || allows(properties, name)),

@@ -18,12 +18,12 @@ import { inDatabase } from './query.ts';
 import { propertyOf } from './records.ts';
 
 /** One row in a sink: a value by column of the header, and the rescued texts by source name. */
-interface HeldRow {
+interface StoredRow {
   readonly values: readonly unknown[];
   readonly rescued: Readonly<Record<string, string>>;
 }
 /** Rows by `_key`. */
-export type Held = ReadonlyMap<string, HeldRow>;
+export type RowsByKey = ReadonlyMap<string, StoredRow>;
 
 interface Column {
   readonly name: string;
@@ -50,13 +50,13 @@ export class AgreementFixture extends Place {
   }
 
   /** The rows of a table after these days, by the header of the first. */
-  async inDuckDb(days: readonly CheckedDay[], timezone: string | undefined): Promise<Held> {
+  async inDuckDb(days: readonly CheckedDay[], timezone: string | undefined): Promise<RowsByKey> {
     this.timezone = timezone;
     await this.load(days.map((day) => [day]));
     return this.#held(this.place, 'events', days[0], timezone !== undefined);
   }
 
-  async inParquet(day: CheckedDay, timezone: string | undefined): Promise<Held> {
+  async inParquet(day: CheckedDay, timezone: string | undefined): Promise<RowsByKey> {
     const parquet = new Place('parquet');
     parquet.timezone = timezone;
     await parquet.load([[day]]);
@@ -65,7 +65,7 @@ export class AgreementFixture extends Place {
   }
 
   /** The rows of one stream over these days, by the header of the first. */
-  async inArrow(days: readonly CheckedDay[], timezone: string | undefined): Promise<Held> {
+  async inArrow(days: readonly CheckedDay[], timezone: string | undefined): Promise<RowsByKey> {
     const out = join(this.dir, 'events.arrows');
     async function* each() {
       yield* days;
@@ -85,7 +85,7 @@ export class AgreementFixture extends Place {
     );
   }
 
-  async #held(file: string, from: string, day: CheckedDay, asInstants: boolean): Promise<Held> {
+  async #held(file: string, from: string, day: CheckedDay, asInstants: boolean): Promise<RowsByKey> {
     return inDatabase(file, async (connection) => {
       const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
       const columns = await this.#columns(rows, day);
@@ -115,7 +115,7 @@ export class AgreementFixture extends Place {
   }
 
   /** The rows in the records of a source. Its catalog has for each column the type that the data gave it. */
-  async inRecords(day: CheckedDay, timezone: string | undefined): Promise<Held> {
+  async inRecords(day: CheckedDay, timezone: string | undefined): Promise<RowsByKey> {
     const [{ columns }] = day.files;
     const names = discoveredProperties('events', columns).map(({ name }) => name);
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
@@ -135,19 +135,19 @@ export class AgreementFixture extends Place {
   }
 }
 
-function heldOf(rows: readonly (readonly [string, HeldRow])[]): Held {
+function heldOf(rows: readonly (readonly [string, StoredRow])[]): RowsByKey {
   const held = new Map(rows);
   if (held.size !== rows.length) throw new Error('two rows have one _key');
   return held;
 }
 
-function rowOf(cells: readonly (string | null)[], columns: readonly Column[]): [string, HeldRow] {
+function rowOf(cells: readonly (string | null)[], columns: readonly Column[]): [string, StoredRow] {
   const [key, rescued, ...texts] = cells;
   const values = texts.map((text, i) => canonical(columns[i].type ?? 'string', text));
   return [String(key), { values, rescued: JSON.parse(rescued ?? '{}') }];
 }
 
-function recordOf(line: string, columns: readonly Column[]): [string, HeldRow] {
+function recordOf(line: string, columns: readonly Column[]): [string, StoredRow] {
   const { record } = exactJson(line);
   const { _key, _rescued, ...data } = record.data;
   const values = columns.map(({ name, type }) => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { type Clock, DAY_MS, systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
@@ -41,7 +41,7 @@ export class Days {
     const files = csv.map((text) => this.#spool(text));
     const text = csv.join('');
     // Later downloads of a day are requested later.
-    const requestedAt = startOf(day) + 3 * 86_400_000 + ++this.#made * 1_000;
+    const requestedAt = startOf(day) + 3 * DAY_MS + ++this.#made * 1_000;
     const receipt: Receipt = {
       v: 1,
       day,
@@ -99,7 +99,7 @@ export class Days {
       logger,
       env: {},
       spoolDir: join(this.dir, 'spool'),
-      retentionMs: 86_400_000,
+      retentionMs: DAY_MS,
       loadsProfiles: false,
       stdout: new PassThrough(),
       signal: this.signal,

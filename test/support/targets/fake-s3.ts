@@ -29,7 +29,7 @@ const SLOW_MS = 100;
 const S3_KEY = 'fake-key-id';
 const S3_BUCKET = 'bucket';
 
-interface Held {
+interface StoredObject {
   readonly bytes: Buffer;
   readonly modified: Date;
 }
@@ -49,7 +49,7 @@ export class FakeS3 {
   /** Objects or versions in one page of a list. */
   pageSize = 1_000;
   now = () => new Date();
-  readonly objects = new Map<string, Held>();
+  readonly objects = new Map<string, StoredObject>();
   readonly requests: S3Request[] = [];
   outcomeOf: (request: S3Request) => S3Outcome = () => 'normal';
   /** Called once a request was executed, before its answer is sent. */
@@ -228,7 +228,7 @@ export class FakeS3 {
     const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
     const page = keys.slice(0, this.pageSize);
     const contents = page.map((key) => {
-      const { bytes, modified } = this.objects.get(key) as Held;
+      const { bytes, modified } = this.objects.get(key) as StoredObject;
       return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${modified.toISOString()}</LastModified></Contents>`;
     });
     const more = keys.length > page.length;

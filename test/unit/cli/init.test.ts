@@ -6,7 +6,7 @@ import { type Prompts, terminalPrompts } from '../../../src/cli/terminal/prompts
 import { expectMode } from '../../support/modes.ts';
 import { CliFixture } from '../../support/processes/cli-child.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/start-service.ts';
 
 let fixture: CliFixture;
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
-import { dayBody, deleteRequest, exportRequest, SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { dayBody, deleteRequest, exportRequest, SERVICE_ID, TOKENS } from '../../support/service/start-service.ts';
 
 const DAY = '2026-01-10';
 const NAMES = { service_id: SERVICE_ID, export_token: TOKENS.export, import_token: TOKENS.import };

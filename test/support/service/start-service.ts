@@ -5,7 +5,7 @@ export const TOKENS = { export: 'export-token-7f3a', import: 'import-token-9c1d'
 export const SERVICE_ID = 'svc-1';
 
 /** A service with small days of generated rows, a clock of its own, and the scenario given. */
-export function startTestSimulator(scenario: ScenarioPatch = {}, more: Partial<TestServiceOptions> = {}) {
+export function startTestService(scenario: ScenarioPatch = {}, more: Partial<TestServiceOptions> = {}) {
   return TestService.start({
     clock: new LeapingClock(),
     exportToken: TOKENS.export,
