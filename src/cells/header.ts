@@ -30,7 +30,7 @@ interface KnownColumn {
 
 const knownColumns = columns.columns as readonly KnownColumn[];
 
-/** The columns whose meaning the service fixes, by name. */
+/** The columns whose meaning the service fixes, by name; the event name's is `df_event_name`. */
 export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(knownColumns.map((c) => [c.name, c]));
 
 /** The columns that every export has. */
@@ -75,11 +75,10 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
     const source = index === alternativeIndex ? EVENT_NAME : headerName;
     const occurrence = (counts.get(source) ?? 0) + 1;
     counts.set(source, occurrence);
-    const isKnown = occurrence === 1 && source !== EVENT_NAME_ALTERNATIVE;
-    const column = isKnown ? KNOWN_COLUMNS.get(source) : undefined;
-    const group = column?.group ?? customGroup(source);
+    const knownColumn = occurrence === 1 ? KNOWN_COLUMNS.get(source) : undefined;
+    const group = knownColumn?.group ?? customGroup(source);
     const key = columnKey({ source, occurrence });
-    return { headerName, source, occurrence, key, group, declaredType: column?.type };
+    return { headerName, source, occurrence, key, group, declaredType: knownColumn?.type };
   });
 }
 
@@ -89,7 +88,7 @@ export function settingNames(source: string, columns: readonly Pick<HeaderColumn
   return hasTwoNames ? [source, EVENT_NAME_ALTERNATIVE] : [source];
 }
 
-/** The setting of a column by its name. */
+/** The setting of a column by the first of its names that has one. */
 export const settingOf = <T extends string>(
   settings: ReadonlyMap<string, T> | undefined,
   source: string,

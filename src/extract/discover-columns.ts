@@ -3,7 +3,7 @@ import { UserError } from '../base/errors.ts';
 import { compareUtf8, nfc } from '../base/text.ts';
 import { editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scanner.ts';
-import { type ColumnGroup, EVENT_NAME_ALTERNATIVE, headerColumns, KNOWN_COLUMNS, settingOf } from '../cells/header.ts';
+import { type ColumnGroup, headerColumns, KNOWN_COLUMNS, settingOf } from '../cells/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { LIST_EMPTY, NULL_TEXT } from '../cells/types/forms.ts';
 import type { SourceConfig } from '../config/source.ts';
@@ -62,7 +62,7 @@ function joinColumns(
   const edits = editsOf(config);
   const scannedTypes = new Map(scans.map((scan) => [scan.key, discoveredType(scan)]));
   const configuredHeader = [...KNOWN_COLUMNS.values()]
-    .filter(({ name, required }) => name !== EVENT_NAME_ALTERNATIVE && (required || keepsColumn(name, config)))
+    .filter(({ name, required }) => required || keepsColumn(name, config))
     .map(({ name }) => name);
   const keptOfHeader = editHeader(header, edits).columns.filter((column) => column !== undefined);
   // A column may be in several of these lists: the last one counts.
