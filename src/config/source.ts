@@ -45,9 +45,9 @@ const NEVER_HASHED = new Set(
 
 /** The rules of days, of filters, of columns, and of keys. */
 function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
-  const { timezone, startDate = '', endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
+  const { timezone, startDate, endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
   if (timezone !== undefined && !isZoneName(timezone)) yield problemOf('invalid', 'timezone', UNKNOWN_ZONE);
-  if (endDate !== undefined && startDate > endDate)
+  if (startDate !== undefined && endDate !== undefined && startDate > endDate)
     yield problemOf('invalid', 'start_date', `${startDate} is after end_date ${endDate}`);
 
   for (const key of ['events', 'properties'] as const) {

@@ -9,7 +9,7 @@ export interface ConfiguredStream {
   readonly properties: ReadonlyMap<string, unknown>;
   readonly syncMode: 'full_refresh' | 'incremental';
   readonly destinationSyncMode: string;
-  /** Properties that are its key; empty if no key is configured. A field inside a property is none. */
+  /** Properties that are its key; empty if no key is configured. Fields inside a property are left out. */
   readonly primaryKey: readonly string[];
   /** Number of the refresh that a row belongs to. Rows of numbers below the minimum are to be removed. */
   readonly generationId: number | undefined;
@@ -60,13 +60,13 @@ const numberOrUndefined = (value: unknown): number | undefined => (typeof value 
 
 const catalogError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
-/** The states that earlier runs saved, by `streamKey`; none of a stream that was saved without one. */
+/** The states that earlier runs saved, by `streamKey`. A stream without a state is not in it. */
 export type SavedStates = ReadonlyMap<string, JsonObject>;
 
 /** Parses the content of a state file: absent, empty, one STATE message of a stream, or a list of them. */
 export function parseSavedStates(value: unknown): SavedStates {
   const states = new Map<string, JsonObject>();
-  const items: readonly unknown[] = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
+  const items: readonly unknown[] = [value ?? []].flat();
   for (const [i, item] of items.entries()) {
     const message = isObject(item) && isObject(item.state) ? item.state : item;
     if (!isObject(message)) throw stateError(i, 'it is not an object');

@@ -18,9 +18,9 @@ interface StreamColumn {
   readonly index: number;
 }
 
-/** A column under the name that it has in the records. */
-interface Property extends StreamColumn {
-  readonly name: string;
+/** A column with the name that it has in the records. */
+interface Property<Name = string> extends StreamColumn {
+  readonly name: Name;
 }
 
 /** The columns of a header that a stream has, as `discover` names them. */
@@ -36,13 +36,13 @@ export function discoveredProperties(stream: StreamName, header: readonly Header
 }
 
 /**
- * The columns of a header that a stream has, as its catalog names them; without a name if it lacks them. A catalog
+ * The columns of a header that a stream has, as its catalog names them; undefined if it lacks them. A catalog
  * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
 export function configuredProperties(
   { name: stream, schemas }: StreamSchemas,
   header: readonly HeaderColumn[],
-): readonly (StreamColumn & { readonly name: string | undefined })[] {
+): readonly Property<string | undefined>[] {
   const takenNames = new Set(reservedNames(stream));
   return streamColumns(stream, header).map((streamColumn) => {
     const names = [streamColumn.plainName, nameWithHash(streamColumn.plainName, streamColumn.column)];

@@ -68,7 +68,10 @@ function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColu
 
 function typeOfSchema({ type, format, items }: JsonObject): ColumnType {
   const jsonTypes: readonly unknown[] = [type ?? 'string'].flat();
-  if (jsonTypes.includes('string')) return format === 'date' ? 'date' : format === 'date-time' ? 'datetime' : 'string';
+  const isText = jsonTypes.includes('string');
+  if (isText && format === 'date') return 'date';
+  if (isText && format === 'date-time') return 'datetime';
+  if (isText) return 'string';
   if (jsonTypes.includes('boolean')) return 'boolean';
   if (jsonTypes.includes('number')) return 'double';
   if (jsonTypes.includes('integer')) return 'long';

@@ -42,7 +42,7 @@ export class RecordEncoder {
   readonly #lineStart: Uint8Array;
   /** By column of the file; undefined for a column that is not sent. */
   #columns: (RecordColumn | undefined)[] = [];
-  /** Room (bytes) for a cell without its content, whatever its column. */
+  /** The most room (bytes) that a cell of these columns takes beside its content. */
   #cellRoom = CELL_ROOM;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
@@ -168,13 +168,13 @@ export class RecordEncoder {
 /** The labels of properties that are no column of the export; undefined for one that is not sent. */
 function labelsOf({ name, schemas }: StreamSchemas) {
   const { selection, addedProperties } = STREAMS[name];
-  const labelOf = (property: string, isAdded = Object.hasOwn(addedProperties, property)) =>
-    isAdded && schemas.has(property) ? memberLabel(property) : undefined;
+  const labelOf = (property: string) => (schemas.has(property) ? memberLabel(property) : undefined);
+  const addedLabel = (property: string) => (property in addedProperties ? labelOf(property) : undefined);
   return {
-    key: labelOf(KEY_PROPERTY),
-    rescued: labelOf(RESCUED_PROPERTY),
-    position: labelOf(ITEM_POSITION),
+    key: addedLabel(KEY_PROPERTY),
+    rescued: addedLabel(RESCUED_PROPERTY),
+    position: addedLabel(ITEM_POSITION),
     // A row that names no event is an event of its own, whose id is the key of the row.
-    logId: labelOf(LOG_ID, selection === 'row_per_event'),
+    logId: selection === 'row_per_event' ? labelOf(LOG_ID) : undefined,
   };
 }

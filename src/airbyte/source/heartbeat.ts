@@ -3,7 +3,10 @@ import type { Clock } from '../../base/clock.ts';
 /** Much shorter than the hours without a message after which a platform stops a source. */
 const BEAT_MS = 10 * 60_000;
 
-/** Signs of life while `beatWhile` waits for work, and none between two of its calls. */
+/**
+ * Signs of life while `beatWhile` waits for work. Between two of its calls records are written: a state that came among
+ * those of a day would count them wrong.
+ */
 export class Heartbeat {
   readonly #clock: Clock;
   readonly #onBeat: (waitingUntil: number | undefined) => void;
@@ -23,7 +26,7 @@ export class Heartbeat {
     if (this.#cancelBeat !== undefined) this.#onBeat(waitingUntil);
   };
 
-  /** Beats until `work` has settled. A wait that began before is told at once, and one that lasts on is taken back. */
+  /** Beats until `work` has settled. First it tells a wait that has begun before, last it takes back one that goes on. */
   async beatWhile<T>(work: Promise<T>): Promise<T> {
     if (this.#waitingUntil !== undefined) this.#onBeat(this.#waitingUntil);
     this.#schedule();

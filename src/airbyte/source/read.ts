@@ -1,5 +1,5 @@
 import { transientError } from '../../base/errors.ts';
-import type { Logger, LogLevel } from '../../base/log.ts';
+import { createLogger, type Logger, type LogSink } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
@@ -39,9 +39,7 @@ export const read: Verb = async (context) => {
   try {
     const suppression = SuppressionList.of(config)?.readFilter(config);
     const deps = { ...extractDeps(config, service, context, suppression), config, heartbeat, writer: context.writer };
-    const isOfProfiles = ({ descriptor }: StreamOutput) =>
-      config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;
-    const profileOutput = outputs.find(isOfProfiles);
+    const profileOutput = config.userProfiles ? outputs.find(isOfProfiles) : undefined;
     if (profileOutput !== undefined) await readProfiles(profileOutput, deps);
     const eventOutputs = outputs.filter((output) => output !== profileOutput);
     await readEvents(eventOutputs, context.states, deps);
@@ -54,6 +52,9 @@ export const read: Verb = async (context) => {
   }
   throwFailures(outputs);
 };
+
+const isOfProfiles = ({ descriptor: { name, namespace } }: StreamOutput): boolean =>
+  name === PROFILE_STREAM && namespace === undefined;
 
 /**
  * Reads all profiles by one export, whatever the sync mode: PyAirbyte asks every stream for increments. Throws for a
@@ -154,13 +155,11 @@ function writeDay(day: CheckedDay, table: Table, streams: readonly StreamSchemas
 /** A logger that logs each message once: streams that read the same days warn of the same things. */
 function withoutRepeats(logger: Logger): Logger {
   const logged = new Set<string>();
-  const logAt = (level: LogLevel): Logger[LogLevel] => {
-    return (event, message, fields) => {
-      if (!logged.has(message)) logger[level](event, message, fields);
-      logged.add(message);
-    };
+  const logOnce: LogSink = ({ level, event, message, fields }) => {
+    if (!logged.has(message)) logger[level](event, message, fields);
+    logged.add(message);
   };
-  return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
+  return createLogger(logOnce, 'debug', (text) => text);
 }
 
 /** Some readers look at the exit code alone, so one failed stream fails the run. The first failure says what to do. */

@@ -14,6 +14,12 @@ export interface StreamPlan extends RunPlan {
   readonly keepsDuplicates: boolean;
 }
 
+/** What a stream is planned from, beside its saved state. */
+interface StreamInput extends PlanInput {
+  readonly name: StreamName;
+  readonly keepsDuplicates: boolean;
+}
+
 /** Plans one configured stream from its saved state. Throws a UserError. */
 export function planStream(
   stream: ConfiguredStream,
@@ -23,14 +29,11 @@ export function planStream(
 ): StreamPlan {
   const name = requireEventStream(stream);
   requireFilledColumn(name, stream);
-  const { appends, keepsDuplicates } = destinationTraits(stream);
-  const input = { settings, appends, now };
+  const input = { ...destinationTraits(stream), name, settings, now };
   const state = usableState(savedState);
   const plan =
-    stream.syncMode === 'incremental'
-      ? incrementalPlan(name, state, input)
-      : refreshPlan(stream, name, state, input, keepsDuplicates);
-  return { ...plan, name, keepsDuplicates };
+    stream.syncMode === 'incremental' ? incrementalPlan(state, input) : refreshPlan(state, stream.syncId, input);
+  return { ...plan, name, keepsDuplicates: input.keepsDuplicates };
 }
 
 function requireEventStream({ descriptor }: ConfiguredStream): StreamName {
@@ -64,46 +67,43 @@ export function requireFilledColumn(name: StreamName, { properties, primaryKey }
  */
 function destinationTraits({ syncMode, destinationSyncMode }: ConfiguredStream) {
   const isRefresh = syncMode === 'full_refresh';
-  const isAppend = destinationSyncMode === 'append';
-  return {
-    appends: isAppend && !isRefresh,
-    keepsDuplicates: isAppend || (isRefresh && destinationSyncMode === 'overwrite'),
-  };
+  const keepsDuplicates = destinationSyncMode === 'append' || (isRefresh && destinationSyncMode === 'overwrite');
+  return { appends: keepsDuplicates && !isRefresh, keepsDuplicates };
 }
 
-function incrementalPlan(name: StreamName, savedState: JsonObject | undefined, input: PlanInput): RunPlan {
-  const { sync_id: refreshSyncId, ...stateKeys } = savedState ?? {};
+function incrementalPlan(savedState: JsonObject, input: StreamInput): RunPlan {
+  const { sync_id: refreshSyncId, ...stateKeys } = savedState;
   const state = parseState(stateKeys);
   const fingerprints = fingerprintsOf(input.settings);
   refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filters)) {
-    return planUnderOtherFilters(planRun(input), name, input.appends === true);
-  }
-  if (hasFutureCursor(state, input.now)) return planWithoutDays(name, state, input);
+  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(planRun(input), input);
+  if (hasFutureCursor(state, input.now)) return planWithoutDays(state, input);
   // What a refresh sent is gone if it was not finished. A destination that appends keeps it all the same.
-  if (refreshSyncId !== undefined && input.appends !== true)
-    return fromStart(planRun(input), name, 'is of a full refresh');
+  if (refreshSyncId !== undefined && !input.keepsDuplicates)
+    return planFromStart(planRun(input), input.name, 'is of a full refresh');
   return planRun({ ...input, state, receipts: receiptsIn(state) });
 }
 
 /** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
-function planWithoutDays(name: StreamName, state: ExportState | undefined, input: PlanInput): RunPlan {
+function planWithoutDays(state: ExportState | undefined, input: StreamInput): RunPlan {
   const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
-  const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
+  const message = `${input.name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
   return { ...plan, state, days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
 /** Starts again. Throws a UserError if the destination keeps the rows that it has: all would come twice. */
-function planUnderOtherFilters(freshPlan: RunPlan, name: StreamName, keepsRows: boolean): RunPlan {
+function planUnderOtherFilters(freshPlan: RunPlan, { name, keepsDuplicates }: StreamInput): RunPlan {
   const why = 'belongs to other filters or columns';
-  if (!keepsRows) return fromStart(freshPlan, name, `${why} (events, properties, columns_drop, columns_hash)`);
+  if (!keepsDuplicates)
+    return planFromStart(freshPlan, name, `${why} (events, properties, columns_drop, columns_hash)`);
   throw configError(
     `${name}: the saved state ${why}, and the destination keeps every record: ` +
       "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
   );
 }
 
-function fromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
+/** A plan that passes over the saved state, with a warning that says so. */
+function planFromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
   const message =
     `${name}: the saved state ${why}; reading starts again. ` +
     `The destination keeps its rows of days before ${plan.start}, and its rows without an id: clear the stream's data if it should not.`;
@@ -111,33 +111,27 @@ function fromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. Throws a UserError for another service. */
-function refreshPlan(
-  { syncId }: ConfiguredStream,
-  name: StreamName,
-  savedState: JsonObject | undefined,
-  input: PlanInput,
-  keepsDuplicates: boolean,
-): RunPlan {
+function refreshPlan(savedState: JsonObject, syncId: number | undefined, input: StreamInput): RunPlan {
   const freshPlan = planRun({ ...input, fullRefresh: true });
-  if (syncId === undefined || savedState?.sync_id !== syncId) return freshPlan;
-  const state = parseState(savedState);
-  const receipts = receiptsIn(state);
-  if (state === undefined || receipts.size === 0) return freshPlan;
+  const isSameRefresh = syncId !== undefined && savedState.sync_id === syncId;
+  const state = isSameRefresh ? parseState(savedState) : undefined;
+  if (state === undefined) return freshPlan;
   const { fingerprints } = freshPlan;
   refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(freshPlan, name, keepsDuplicates);
+  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(freshPlan, input);
+  const receipts = receiptsIn(state);
   const days = freshPlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
   return { ...freshPlan, state, receipts, days, start: state.start_date ?? freshPlan.start };
 }
 
 /**
- * A saved state without what a beat during a wait added, and what Airbyte's own libraries add (`__ab_`). Undefined for
- * that of a stream of which no day was read: it fixes no start.
+ * A saved state without what a beat during a wait added, and what Airbyte's own libraries add (`__ab_`). Without any key
+ * for a stream of which no day was read: its state fixes no start.
  */
-function usableState(state: JsonObject = {}): JsonObject | undefined {
+function usableState(state: JsonObject = {}): JsonObject {
   const entries = Object.entries(state).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
   const isInitial = isObject(state.days) && Object.keys(state.days).length === 0 && state.start_date === undefined;
-  return entries.length === 0 || isInitial ? undefined : Object.fromEntries(entries);
+  return isInitial ? {} : Object.fromEntries(entries);
 }
 
 /** What a state keeps of the days that were read. */

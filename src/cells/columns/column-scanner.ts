@@ -44,6 +44,9 @@ function useOf(column: KeptColumn | undefined, idColumn: string): CellUse {
   return declaredType === 'string' ? 'unread' : 'examined';
 }
 
+/** Names in lower case that tell a second header: the required columns but the event name, which may have another. */
+const HEADER_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
+
 /** What the cells of one column have told so far. */
 interface Tally {
   /** Undefined for a dropped column. */
@@ -147,8 +150,6 @@ export class ColumnScanner {
   }
 }
 
-/** Names in lower case that tell a second header: the required columns but the event name, which may have another. */
-const HEADER_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
 const LOWER_D = 0x64;
 
 function holdsHeaderName({ bytes, starts, ends }: CsvRow, k: number): boolean {
