@@ -89,7 +89,8 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
 /** Throws a configuration failure for an HTML page: the SDK would take it for an empty list, or for success. */
 function refuseHtml(response: unknown): void {
   const { statusCode, headers } = response as { readonly statusCode: number; readonly headers: Record<string, string> };
-  if (statusCode >= 300 || !headers['content-type']?.startsWith('text/html')) return;
+  const isPage = headers['content-type']?.startsWith('text/html') && headers['content-length'] !== '0';
+  if (statusCode >= 300 || !isPage) return;
   throw configError(
     'The endpoint of S3 answers with an HTML page and is no object store: is AWS_ENDPOINT_URL_S3 right?',
   );

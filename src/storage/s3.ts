@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import { systemClock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import { configError, transientError } from '../base/errors.ts';
 import { makeFolders } from '../fs/folders.ts';
@@ -23,8 +24,8 @@ import {
 } from './s3-failures.ts';
 import { type ErasePredicate, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
-/** Attempts at requests that the SDK does not attempt again. */
-const MAX_ATTEMPTS = 3;
+/** Pauses (ms) between attempts at requests that the SDK does not attempt again. */
+const PAUSES_MS = [500, 1_000, 2_000, 4_000];
 /** Time (ms) for a write that begins after the run was stopped: its process has seconds left. */
 const STOPPED_WRITE_MS = 2_000;
 
@@ -98,7 +99,7 @@ class S3Storage implements Storage {
     const object = { ...this.#objectAt(path), Body: Buffer.from(text), IfNoneMatch: '*' };
     return this.#withStoreErrors(async () => {
       try {
-        await retryAtOnce(
+        await this.#retry(
           (error) => s3StatusOf(error) === S3_STATUS.conflict,
           () => client.putObject(object, sendOptions),
         );
@@ -126,9 +127,8 @@ class S3Storage implements Storage {
   }
 
   moveIn(localPath: string, path: string): Promise<void> {
-    const isWorthRetry = (error: unknown) => !this.#signal.aborted && isTransient(error);
     return this.#withStoreErrors(async () => {
-      await retryAtOnce(isWorthRetry, () => this.#sendFile(localPath, path));
+      await this.#retry(isTransient, () => this.#sendFile(localPath, path));
       await rm(localPath, { force: true });
     });
   }
@@ -202,10 +202,22 @@ class S3Storage implements Storage {
     }
   }
 
-  /** Attempts a read again whose body broke, unless the run is stopped. */
+  /** Attempts a read again whose body broke. */
   #retryRead<T>(work: () => Promise<T>): Promise<T> {
-    const isWorthRetry = (error: unknown) => !this.#signal.aborted && isBrokenBody(error);
-    return this.#withStoreErrors(() => retryAtOnce(isWorthRetry, work));
+    return this.#withStoreErrors(() => this.#retry(isBrokenBody, work));
+  }
+
+  /** Settles as `work` does at its last attempt. Another one follows on an error that is worth it. */
+  async #retry<T>(isWorthRetry: (error: unknown) => boolean, work: () => Promise<T>): Promise<T> {
+    for (const pause of PAUSES_MS) {
+      try {
+        return await work();
+      } catch (error) {
+        if (this.#signal.aborted || !isWorthRetry(error)) throw error;
+        await systemClock.sleep(pause, this.#signal);
+      }
+    }
+    return work();
   }
 
   #goneError(path: string) {
@@ -216,16 +228,5 @@ class S3Storage implements Storage {
     return work().catch((error) => {
       throw storeError(error, this.address, this.#signal);
     });
-  }
-}
-
-/** Settles as `work` does at its last attempt. Another one follows at once on an error that is worth it. */
-async function retryAtOnce<T>(isWorthRetry: (error: unknown) => boolean, work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !isWorthRetry(error)) throw error;
-    }
   }
 }

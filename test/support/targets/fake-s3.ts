@@ -141,7 +141,9 @@ export class FakeS3 {
     if (outcome === 'answer lost') return void request.socket.destroy();
     this.downloaded += what === 'GetObject' ? answer.body.length : 0;
     this.headers.push(Object.keys(request.headers));
-    response.writeHead(answer.status, { 'content-length': answer.body.length, ...answer.headers });
+    // Some stores give answers without a body the type of a page.
+    const type = answer.body.length === 0 && { 'content-type': 'text/html; charset=utf-8' };
+    response.writeHead(answer.status, { 'content-length': answer.body.length, ...type, ...answer.headers });
     if (outcome === 'stalled') return void response.write(answer.body.subarray(0, 1));
     if (outcome === 'slow') {
       for (const byte of answer.body) {
