@@ -50,7 +50,7 @@ async function* gunzip(compressed: ByteStream): ByteStream {
 }
 
 /** The most that is read of an answer that is not data. */
-const MAX_ANSWER_BYTES = 64 * 1024;
+export const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** The first bytes of a body that is not data. `keepsPart`: if it fails, those before its failure. */
 export async function firstBytes(bytes: AsyncIterable<Uint8Array>, { keepsPart = false } = {}): Promise<Buffer> {

@@ -1,7 +1,7 @@
 import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
 import { withStart } from '../../base/lines.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
-import type { ByteStream } from '../../http/body.ts';
+import { type ByteStream, MAX_ANSWER_BYTES } from '../../http/body.ts';
 import type { BodyContent } from './outcomes.ts';
 
 /** The content of a body by its first bytes, of one that is short by all of them. */
@@ -29,18 +29,18 @@ export function reasonIn(text: string, token: string): string | undefined {
   return undefined;
 }
 
-/** Leading white space is read no further than this many bytes. */
-const MAX_START_BYTES = 64 * 1024;
-
-/** Reads a body until its first bytes show whether it may be CSV; `stream` is the whole body. Throws what that throws. */
+/**
+ * Reads a body until its first bytes show whether it may be CSV. After too much white space it may: the scan decides.
+ * `stream` is the whole body. Throws what that throws.
+ */
 export async function peekBody(body: ByteStream) {
   let start: Uint8Array = new Uint8Array(0);
   for (;;) {
     const next = await body.next();
     if (next.done === true) return { mayBeCsv: contentOf(start) === 'maybe_csv', stream: withStart(start, body) };
     start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
-    const parsedStart = bodyStart(start, false);
-    if (parsedStart !== undefined || start.length >= MAX_START_BYTES)
+    const parsedStart = bodyStart(start.subarray(0, MAX_ANSWER_BYTES), false);
+    if (parsedStart !== undefined || start.length >= MAX_ANSWER_BYTES)
       return { mayBeCsv: parsedStart?.otherFormat?.kind === undefined, stream: withStart(start, body) };
   }
 }

@@ -98,6 +98,11 @@ it.each([
   expect(answer).toMatchObject({ kind: 'empty', code: 'empty_body' });
 });
 
+it('a failure behind 64 KiB of white space is no empty body', async () => {
+  const { answer } = await ask(whole(200, `${' '.repeat(65_600)}{"message":"query_error"}`, CSV_HEAD));
+  expect(answer.kind).not.toBe('empty');
+});
+
 it('a refusal whose body is cut is known by what came of it', async () => {
   const reason = '{"result":"fail","message":"invalid_token"}';
   const { answer } = await ask([{ send: head(400, length(reason, 5)) }, { send: reason }, { close: true }]);
