@@ -59,6 +59,7 @@ export async function loadSnapshot(
       const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
       logger.warn('profiles.fewer_rows', message, { rows, before: rowsBefore });
     }
+    // Targets store a snapshot as a day that is over, alone in its table.
     const day = dayAt(requestedAt);
     const fingerprints = profileFingerprintsOf(settings);
     const snapshot = checkedDayOf([file], {
