@@ -57,7 +57,7 @@ function reservedNames(stream: StreamName): readonly string[] {
   return [KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(STREAMS[stream].addedProperties)];
 }
 
-/** The columns of a header that a stream has, in the order in which they get names: lower case first, then by bytes. */
+/** The columns of a header that a stream has, in the order in which they get names, whatever that of the header. */
 function streamColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly StreamColumn[] {
   const { selection, hasColumn } = STREAMS[stream];
   const columns = header
@@ -65,7 +65,7 @@ function streamColumns(stream: StreamName, header: readonly HeaderColumn[]): rea
     .filter(({ column }) => hasColumn(column));
   const caseRank = ({ plainName }: StreamColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
   const namedColumns = selection === 'rows_with_item' ? withShortNames(stream, columns) : columns;
-  return namedColumns.sort((a, b) => caseRank(a) - caseRank(b) || compareUtf8(a.plainName, b.plainName));
+  return namedColumns.sort((a, b) => caseRank(a) - caseRank(b) || compareUtf8(a.column.source, b.column.source));
 }
 
 /** The columns of a stream of items. An item column loses its prefix, unless its short name is taken. */

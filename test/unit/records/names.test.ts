@@ -99,6 +99,7 @@ describe('a record', () => {
     const hashed = withHash('Grade');
     expect(await write('grade,Grade,Grade', 'Grade')).toContain('"data":{"Grade":"two"}');
     expect(await write('grade,Grade,Grade', 'Grade', hashed)).toContain(`"data":{"Grade":"two","${hashed}":"three"}`);
+    expect(await write('column,,x', ...propertiesOf('events', ['', 'column']))).toContain('"column":"two"');
     expect(await write('a,b,_key', '_key', 'a')).toMatch(/"data":\{"_key":"hash:\w+","a":"one"\}/);
   });
 
