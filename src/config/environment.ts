@@ -53,7 +53,7 @@ export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
 export const variableFormOf = ({ type = 'string', items }: KeySchema) =>
   VARIABLE_FORMS[items?.type === 'object' ? 'array of objects' : type];
 
-/** By the type of a schema. */
+/** By the type of a schema. Names may stand between commas, objects may not. */
 const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(text: string): unknown }>> = {
   boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },

@@ -6,6 +6,7 @@ export type ConfigSchema = {
   readonly properties: Readonly<Record<string, KeySchema>>;
 };
 
+/** The schema of one key. */
 export interface KeySchema {
   readonly type?: string;
   /** `uri` is an address to which something is sent. */
@@ -18,6 +19,7 @@ export interface KeySchema {
   readonly items?: { readonly type?: string };
 }
 
+/** A key with its schema and its variable. */
 export interface ConfigKey {
   readonly key: string;
   /** Its environment variable: `DFINERY_` and the key in capitals. */

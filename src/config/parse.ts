@@ -1,17 +1,14 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
-// key has its schema under schemas/, which `keys.ts` reads. `environment.ts` reads the variables of keys. `parsePart`
-// parses the keys of one schema:
+// key has its schema under schemas/. `parsePart` parses the keys of one schema:
 //
 //   raw values   by key, as a user wrote them: `{ "lookback_days": "" }`
 //   values       without those that are left out, checked, with defaults: `{ lookback_days: 3 }`
 //   fields       by names in camel case (`fields.ts`); secrets are wrapped: `{ lookbackDays: 3 }`
 //   config       what `configOf` of the part makes of the fields, checked by its `ruleProblems`, and frozen
 //
-// A `ConfigSchema` is one of these schemas, a `KeySchema` that of one key. A `ConfigKey` is a key with its schema and its
-// variable, a `ConfigPart` a schema with the rules that it cannot say.
-//
-// The parts are in `source.ts`, `destination.ts` and `local.ts`, with what their schemas cannot say. `problems.ts` says
-// what is wrong, and `nearest.ts` finds the name that was probably meant.
+// The parts are in `source.ts`, `destination.ts` and `local.ts`, each a schema with what it cannot say. `keys.ts` lists
+// the keys of a schema, and `environment.ts` reads their variables. `problems.ts` says what is wrong. `nearest.ts` finds
+// the name that was probably meant.
 
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';

@@ -52,15 +52,14 @@ async function discoverProfileColumns(
   deps: ExtractDeps,
 ): Promise<readonly SchemaColumn[]> {
   const keptIds = ID_NAMES.filter((name) => !columnsDrop.includes(name));
-  const idColumns = keptIds.map((source) => ({ source, type: 'string' as const }));
+  const idColumns = keptIds.map((source): SchemaColumn => ({ source, type: 'string' }));
+  const isId = ({ headerName, occurrence }: ColumnScan) => occurrence === 1 && ID_NAMES.includes(headerName);
   try {
     const download = await requireWithin('The export', MAX_PROFILES_MS, deps, (signal) =>
       downloadProfiles(ALL_PROPERTIES, { ...deps, signal, openOutput: () => ({ write() {} }) }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
-    const attributes = download.scan.columns.filter(
-      ({ headerName, occurrence }) => occurrence > 1 || !ID_NAMES.includes(headerName),
-    );
+    const attributes = download.scan.columns.filter((scan) => !isId(scan));
     const typeOf = (scan: ColumnScan) => columnTypes.get(nfc(scan.headerName)) ?? discoveredType(scan);
     return [...idColumns, ...attributes.map((scan) => ({ source: scan.headerName, type: typeOf(scan) }))];
   } catch (error) {
