@@ -17,6 +17,7 @@ import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
+import { typedColumns } from '../table/tables.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowNumbersOf, rowsText } from './list/id-list.ts';
 import { readMapping } from './list/list-file.ts';
@@ -153,7 +154,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
     warnings: [
       ...peopleInPlaces.flatMap(({ warnings }) => warnings),
       ...peopleInPlaces.flatMap(({ state }, i) =>
-        byColumn === undefined || columnsNamed(state.events, byColumn).length > 0
+        byColumn === undefined || typedColumns(columnsNamed(state.events, byColumn)).length > 0
           ? []
           : `${places[i].name} has no column ${byColumn}: people are found there in the other ways and in _rescued alone.`,
       ),

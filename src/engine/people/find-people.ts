@@ -103,9 +103,7 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     const table = { engine, placeName, name, relation, state };
     const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
     const column = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
-    // A table that lacks the column may have its cells in `_rescued`.
-    const isThere = columnsNamed(state, source).length > 0 || (await column?.hasCells()) === true;
-    const externalColumn = isThere ? column : undefined;
+    const externalColumn = (await column?.exists()) ? column : undefined;
     const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NO_LOOK_UP;
     searches.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }

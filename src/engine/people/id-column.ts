@@ -4,7 +4,7 @@ import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { rescueKey } from '../../table/tables.ts';
+import { rescueKey, typedColumns } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
@@ -36,6 +36,7 @@ export class IdColumn {
   /** SQL of the list of its cells in a row; a cell that is absent is NULL. */
   readonly cellListSql: string;
   readonly keys: ColumnKeys;
+  readonly #isInTable: boolean;
   readonly #engine: Engine;
   readonly #cellSqls: readonly string[];
   /** Of its types but `string`, whose values are the texts themselves. */
@@ -46,12 +47,14 @@ export class IdColumn {
   constructor(table: SearchedTable, source: string, hashKey: HashKey | undefined) {
     const columns = columnsNamed(table.state, source);
     const zone = zoneOf(table.state.timezone);
-    const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
+    const tableColumns = typedColumns(columns);
+    const types = new Set(tableColumns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.keys = new ColumnKeys(table, columns[0]?.source ?? source, hashKey);
+    this.#isInTable = tableColumns.length > 0;
     this.#engine = table.engine;
     const rescueKeys = new Set([...columns.map(rescueKey), source, source.normalize('NFC'), source.normalize('NFD')]);
     this.#cellSqls = [
-      ...columns.map(({ type, name }) => codecOf(type, zone).textSql(identifier(name))),
+      ...tableColumns.map(({ type, name }) => codecOf(type, zone).textSql(identifier(name))),
       ...Array.from(rescueKeys, rescuedTextSql),
     ];
     this.cellListSql = listSql(this.#cellSqls);
@@ -59,8 +62,9 @@ export class IdColumn {
     this.#distinctCellsSql = `(SELECT DISTINCT unnest(${this.cellListSql}) AS cell FROM ${table.relation})`;
   }
 
-  /** True if a row has a cell of it. */
-  async hasCells(): Promise<boolean> {
+  /** True if the table has the column, or `_rescued` a cell of it. */
+  async exists(): Promise<boolean> {
+    if (this.#isInTable) return true;
     const cells = await this.#engine.rows(`FROM ${this.#distinctCellsSql} WHERE cell IS NOT NULL LIMIT 1`);
     return cells.length > 0;
   }

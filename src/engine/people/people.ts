@@ -20,7 +20,7 @@
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
 import type { PlaceState, TableState } from '../../table/place-state.ts';
-import { type ByTable, type TableName, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import type { ByTable, StoredColumn, TableName } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 
 /** A place that is searched. */
@@ -114,9 +114,9 @@ export function joinIds(
   return new Map(Array.from(idsByKey, ([key, ids]) => [key, [...ids]]));
 }
 
-/** The columns of a table that have this name in the export, whose Unicode form may be another. */
-export const columnsNamed = ({ columns }: TableState, name: string | undefined): TypedColumn[] =>
-  name === undefined ? [] : typedColumns(columns).filter(({ source }) => nfc(source) === nfc(name));
+/** The columns that have this name in the export, whose Unicode form may be another; also those that the table lacks. */
+export const columnsNamed = ({ columns }: TableState, name: string): StoredColumn[] =>
+  columns.filter(({ source }) => nfc(source) === nfc(name));
 
 /** True for a text that may be a hash of a value. */
 export const looksHashed = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);

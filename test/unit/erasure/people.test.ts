@@ -131,6 +131,13 @@ describe('people in a place', () => {
     expect((await find('member', 'a')).people).toEqual(['u1', 'u2']);
   });
 
+  it('are found by the rescued cells of a second column of one name that the table lacks', async () => {
+    await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
+    const csv = 'df_unified_id,df_event_detail_log_id,member,member\nu2,e2,,a\n';
+    await place.load([[place.ofCsv(D2, [csv])]], { schemaMode: 'freeze' });
+    expect((await find('member', 'a')).people).toEqual(['u1', 'u2']);
+  });
+
   it('are never placeholders', async () => {
     await load([
       { id: 'e1', df_unified_id: 'null', member: 'a' },
