@@ -149,7 +149,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
     similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
-      ...(peopleInPlaces.some(({ hasColumn }) => hasColumn) ? [`the column ${byColumn}`] : []),
+      ...(peopleInPlaces.some(({ hasByColumn }) => hasByColumn) ? [`the column ${byColumn}`] : []),
     ],
     warnings: [
       ...peopleInPlaces.flatMap(({ warnings }) => warnings),

@@ -9,7 +9,14 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { type KeyCheckByUnifiedId, looksHashed, personIdOf, type SuppressedPeople } from '../engine/people/people.ts';
+import {
+  type KeyCheck,
+  type KeyCheckByUnifiedId,
+  looksHashed,
+  PLAIN,
+  personIdOf,
+  type SuppressedPeople,
+} from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
@@ -63,7 +70,7 @@ export class SuppressionList {
   readFilter({ hashKey: secret }: Pick<SourceConfig, 'hashKey'>): Suppression & { readonly length: number } {
     const { key, hmacs, keyChecks } = this.#readForLoad();
     const hashKey = secret && new HashKey(secret);
-    if ([...keyChecks].some((check) => check !== undefined && check !== hashKey?.keyCheck)) {
+    if ([...keyChecks].some((keyCheck) => keyCheck !== PLAIN && keyCheck !== hashKey?.keyCheck)) {
       throw configError(
         `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
           'Give the hash_key of that hash, or their rows would come back.',
@@ -99,7 +106,7 @@ export class SuppressionList {
     // A hash beside its plain id needs no key: downloads know the person by the plain id.
     for (const unifiedId of newPeople.keys()) {
       const hash = personIdOf(unifiedId, hashKey);
-      if (hash !== unifiedId && newPeople.has(hash)) newPeople.set(hash, undefined);
+      if (hash !== unifiedId && newPeople.has(hash)) newPeople.set(hash, PLAIN);
     }
     const lock = { subject: this.#diskContext.subject, clock, waitMs: LOCK_WAIT_MS, signal };
     await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
@@ -157,7 +164,7 @@ export class SuppressionList {
     const { path } = this;
     const key = new HashKey(secret, 'dfinery-elt suppression key check v1');
     const hmacs: string[] = [];
-    const keyChecks = new Set<string | undefined>();
+    const keyChecks = new Set<KeyCheck>();
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '') continue;
       const lineError = (why: string) =>
@@ -172,7 +179,7 @@ export class SuppressionList {
       if (typeof hmac !== 'string' || !looksHashed(hmac))
         throw lineError(`is not {"hmac":"<64 hex digits>"}. ${restore}`);
       hmacs.push(hmac);
-      keyChecks.add(typeof hash_key === 'string' ? hash_key : undefined);
+      keyChecks.add(typeof hash_key === 'string' ? hash_key : PLAIN);
     }
     return { key, hmacs, keyChecks };
   }

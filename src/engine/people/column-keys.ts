@@ -2,10 +2,7 @@ import { configError } from '../../base/errors.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
 import { NOTHING_HASHED } from '../../extract/export-settings.ts';
-import { looksHashed, type SearchedTable } from './people.ts';
-
-/** The check value of the key of a hash; undefined for a plain text. */
-type KeyCheck = string | undefined;
+import { type KeyCheck, looksHashed, PLAIN, type SearchedTable } from './people.ts';
 
 /**
  * The keys under which the rows of a column are hashed; no row tells which one is its own. Not every id finds all rows:
@@ -20,8 +17,9 @@ export class ColumnKeys {
   readonly matchingKey: HashKey | undefined;
   /** The key of the query if rows have plain values, whose hashes others may have; else undefined. */
   readonly keyForPlainRows: HashKey | undefined;
-  readonly #queryKeyCheck: KeyCheck;
-  /** Check values of the keys of its rows, oldest first; undefined for plain rows. */
+  /** Of ids that find the same rows: plain ones, and hashes under the key of the query. */
+  readonly #queryKeyChecks: readonly KeyCheck[];
+  /** Of its rows, oldest first. */
   readonly #keyChecks: readonly KeyCheck[];
   /** The place and the column, as messages name them. */
   readonly #placeName: string;
@@ -35,22 +33,22 @@ export class ColumnKeys {
     const daysWithRows = [...receipts.values()].filter(({ pruned }) => pruned !== true);
     const hasNewestSettingsAlone = daysWithRows.every(({ filters }) => filters === exportState?.filters);
     this.#keyChecks = (hasNewestSettingsAlone ? hashedColumns.slice(-1) : hashedColumns).map((hashed) =>
-      hashed.columns.includes(nfc(source)) ? (hashed.key_check ?? undefined) : undefined,
+      hashed.columns.includes(nfc(source)) ? (hashed.key_check ?? PLAIN) : PLAIN,
     );
-    this.#queryKeyCheck = hashKey?.keyCheck;
-    this.keyForPlainRows = this.#keyChecks.includes(undefined) ? hashKey : undefined;
+    this.#queryKeyChecks = [PLAIN, hashKey?.keyCheck];
+    this.keyForPlainRows = this.#keyChecks.includes(PLAIN) ? hashKey : undefined;
     this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
     this.#placeName = placeName;
     this.#source = source;
   }
 
   /**
-   * The check value of the key under which the text of a cell is a hash; undefined for another text. Of several keys it
-   * is that of the query, else the newest.
+   * The check value of the key under which the text of a cell is a hash. Of several keys it is that of the query, else
+   * the newest.
    */
   keyCheckOf(text: string): KeyCheck {
-    if (!looksHashed(text)) return undefined;
-    return this.matchingKey?.keyCheck ?? this.#keyChecks.findLast((keyCheck) => keyCheck !== undefined);
+    if (!looksHashed(text)) return PLAIN;
+    return this.matchingKey?.keyCheck ?? this.#keyChecks.findLast((keyCheck) => keyCheck !== PLAIN);
   }
 
   /**
@@ -58,7 +56,7 @@ export class ColumnKeys {
    * key of the query: no plain id finds these. If one table has it, others may have a newer one.
    */
   static refuseOtherKeys(columns: readonly ColumnKeys[]): void {
-    const hashed = columns.find((keys) => keys.#keyChecks.some((keyCheck) => keyCheck !== undefined));
+    const hashed = columns.find((keys) => keys.#keyChecks.some((keyCheck) => keyCheck !== PLAIN));
     if (hashed === undefined || columns.some(({ matchingKey }) => matchingKey !== undefined)) return;
     throw configError(
       `${hashed.#placeName} holds the column ${hashed.#source} hashed, but hash_key is missing or another one. Give the key ` +
@@ -66,19 +64,24 @@ export class ColumnKeys {
     );
   }
 
-  /** Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids, undefined for plain ones. */
-  missedRowsWarnings(idKeyChecks: ReadonlySet<KeyCheck>): string[] {
-    // Plain ids, and those hashed under the query's key, find the same rows.
-    const formOf = (keyCheck: KeyCheck) => (keyCheck === this.#queryKeyCheck ? undefined : keyCheck);
-    const idForms = Array.from(idKeyChecks, formOf);
-    const missedKeyChecks = this.#keyChecks.filter((keyCheck) => idForms.some((form) => form !== formOf(keyCheck)));
+  /** Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids. */
+  missedRowsWarnings(idKeyChecks: readonly KeyCheck[]): string[] {
+    const missedKeyChecks = this.#keyChecks.filter((rowKeyCheck) =>
+      idKeyChecks.some((idKeyCheck) => !this.#findsRows(idKeyCheck, rowKeyCheck)),
+    );
     return missedKeyChecks.map((keyCheck) => {
-      const [form, remedy] = keyCheck === undefined ? MISSED_PLAIN : MISSED_HASHED;
+      const [form, remedy] = keyCheck === PLAIN ? MISSED_PLAIN : MISSED_HASHED;
       return (
         `${this.#placeName}: some rows have ${this.#source} ${form}. Rows of these people may stay, or come ` +
         `back with a sync. ${remedy}.`
       );
     });
+  }
+
+  /** True if such an id finds such rows, by the table of the class. */
+  #findsRows(idKeyCheck: KeyCheck, rowKeyCheck: KeyCheck): boolean {
+    if (this.#queryKeyChecks.includes(idKeyCheck)) return this.#queryKeyChecks.includes(rowKeyCheck);
+    return idKeyCheck === rowKeyCheck;
   }
 }
 

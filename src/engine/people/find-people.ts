@@ -12,6 +12,7 @@ import {
   type KeyCheckByUnifiedId,
   type PeopleInPlace,
   type PeopleQuery,
+  PLAIN,
   personIdOf,
   type SearchedPlace,
   type SearchedTable,
@@ -40,7 +41,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 
   // 2. The unified ids of these rows, beside those that other ways have found. Plain ones need the key of hashed rows.
   const { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks } = await findUnifiedIds(searches, query);
-  if (idKeyChecks.has(undefined)) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
+  if (idKeyChecks.includes(PLAIN)) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
 
   // 3. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
@@ -66,14 +67,14 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   }
 
   // 6. Warnings of rows that the look-ups missed. External ids are always plain.
-  const unifiedKeyChecks = new Set([...idKeyChecks, ...(suppressedPeople?.keyChecks ?? [])]);
+  const unifiedKeyChecks = [...idKeyChecks, ...(suppressedPeople?.keyChecks ?? [])];
   const warnings = [
-    ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings(new Set([undefined])) ?? []),
+    ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings([PLAIN]) ?? []),
     ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(unifiedKeyChecks)),
   ];
   const people = {
     ...counts,
-    hasColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
+    hasByColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
     similarIdById,
     state: place.state,
@@ -111,8 +112,8 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
 }
 
 /**
- * The unified ids of each id: those that the query has, and those of rows that hold the id. `queryIdsByUnifiedId` lacks
- * placeholders. `idKeyChecks`: the check values of the keys of its unified ids, undefined for plain ones.
+ * The unified ids of each id: those that the query has, and those of rows that hold the id. `queryIdsByUnifiedId` is the
+ * other way round, without placeholders. `idKeyChecks`: those of its unified ids.
  */
 async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQuery) {
   const { ids, byColumn } = query;
@@ -127,12 +128,10 @@ async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQue
       Array.from(queryIds, (id) => [id, [...keyCheckByUnifiedId.keys()]] as const),
     ),
   );
-  const unifiedIdEntries = ids.flatMap((id) =>
-    (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const),
-  );
-  const queryIdsByUnifiedId = joinIds(unifiedIdEntries.filter(([unifiedId]) => !isPlaceholder(unifiedId)));
+  const pairs = ids.flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const));
+  const queryIdsByUnifiedId = joinIds(pairs.filter(([unifiedId]) => !isPlaceholder(unifiedId)));
   const keyCheckByUnifiedId = joinKeyChecks([query, ...groups]);
-  const idKeyChecks = new Set(Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckByUnifiedId.get(id)));
+  const idKeyChecks = Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckByUnifiedId.get(id));
   return { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks };
 }
 

@@ -45,8 +45,13 @@ export interface SearchedTable {
 /** Unified ids by external id. */
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
-/** Unified ids, each with the check value of the key of its hash. Undefined for a plain one, or one without rows. */
-export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
+/** The check value of the key of a hash, or `PLAIN`. */
+export type KeyCheck = string | undefined;
+/** In place of a check value: the text is no hash. */
+export const PLAIN: KeyCheck = undefined;
+
+/** Unified ids, each with the check value of the key of its hash. `PLAIN` also for one without rows. */
+export type KeyCheckByUnifiedId = ReadonlyMap<string, KeyCheck>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
@@ -69,8 +74,8 @@ export interface PeopleQuery {
 export interface SuppressedPeople {
   readonly key: HashKey;
   readonly hmacs: readonly string[];
-  /** The check values of the keys of these hashes; one of them is undefined if plain ids are on the list. */
-  readonly keyChecks: ReadonlySet<string | undefined>;
+  /** Those of the ids on the list. */
+  readonly keyChecks: ReadonlySet<KeyCheck>;
 }
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
@@ -93,8 +98,8 @@ export interface PeopleInPlace {
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly suppressedOthers: { readonly personCount: number; readonly rowCount: number };
-  /** True if the ids were looked up in cells of the query's column; also if these stand in `_rescued` alone. */
-  readonly hasColumn: boolean;
+  /** True if events have the column of the query, be it in `_rescued` alone. */
+  readonly hasByColumn: boolean;
   /** The state of the place, whoever was found there. */
   readonly state: PlaceState;
   /** Sentences about rows that could not be searched. */

@@ -258,11 +258,11 @@ describe('people in a place', () => {
   it('are refused without the key of a column that the table lacks only if rows have it in _rescued', async () => {
     await loadHashed(D1, [{ id: 'e1', df_unified_id: 'u1' }], ['member'], hashKey);
     const query = { byColumn: 'member', ids: ['a'] };
-    expect(await look(query)).toMatchObject({ hasColumn: false, rowCount: 0, warnings: [] });
+    expect(await look(query)).toMatchObject({ hasByColumn: false, rowCount: 0, warnings: [] });
     const rows = [{ id: 'e2', df_unified_id: 'u2', member: hashKey.hashOf('a') }];
     await loadHashed(D2, rows, ['member'], hashKey, { schemaMode: 'freeze' });
     await expect(look(query)).rejects.toThrow('hash_key is missing');
-    expect(await look({ ...query, hashKey })).toMatchObject({ hasColumn: true, rowCount: 1, warnings: [] });
+    expect(await look({ ...query, hashKey })).toMatchObject({ hasByColumn: true, rowCount: 1, warnings: [] });
   });
 
   it('of the suppression list alone need no key of the hashed column of ids', async () => {
@@ -329,7 +329,7 @@ describe('people in a place', () => {
     await loadProfiles(`df_unified_id,df_external_id\n${hashKey.hashOf('u1')},a\n`, hashKey);
     const query = { ids: ['a'], searchesProfiles: true };
     const warnings = [expect.stringContaining('hashed under another key')];
-    expect(await look({ ...query, hashKey })).toMatchObject({ hasColumn: false, rowCount: 1, warnings });
+    expect(await look({ ...query, hashKey })).toMatchObject({ hasByColumn: false, rowCount: 1, warnings });
     expect(await look(query)).toMatchObject({ rowCount: 1, warnings });
   });
 
