@@ -8,17 +8,15 @@ import { type PlanInput, planRun, type RunPlan } from '../../extract/which-days.
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
 
-export interface StreamPlan extends RunPlan {
+interface StreamTraits {
   readonly name: StreamName;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsDuplicates: boolean;
 }
 
+export type StreamPlan = RunPlan & StreamTraits;
 /** What a stream is planned from, beside its saved state. */
-interface StreamInput extends PlanInput {
-  readonly name: StreamName;
-  readonly keepsDuplicates: boolean;
-}
+type StreamInput = PlanInput & StreamTraits;
 
 /** Plans one configured stream from its saved state. Throws a UserError. */
 export function planStream(
