@@ -4,7 +4,7 @@
 //   the process      runtime.ts (what work needs of it), clock.ts, env.ts, log.ts, process.ts, output-queue.ts, version.ts
 //   secrets          secrets.ts, hash-key.ts
 //   values as text   days.ts, quantities.ts, address.ts, placeholder.ts, json.ts, validator.ts, text.ts, sql.ts
-//   bytes and lists  ascii.ts, byte-buffer.ts, lines.ts, group.ts
+//   bytes and lists  ascii.ts, byte-buffer.ts, byte-streams.ts, group.ts
 
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
 export type ErrorKind = 'config' | 'transient' | 'system';

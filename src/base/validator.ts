@@ -14,12 +14,12 @@ export interface SchemaError {
   readonly parentSchema?: Readonly<Record<string, unknown>>;
 }
 
-/** The first problem of the last value: `files/0/path must be string`, or `it must be object` of the whole value. */
-export const firstProblemText = (validate: Validator): string => problemText(validate.errors?.[0]);
+/** The problems of the last value: `files/0/path must be string`, or `it must be object` of the whole value. */
+export const problemTexts = (validate: Validator): string[] => (validate.errors ?? []).map(problemText);
 
-export function problemText({ instancePath = '', message = 'is wrong', params }: Partial<SchemaError> = {}): string {
+function problemText({ instancePath, message = 'is wrong', params }: SchemaError): string {
   const subject = instancePath.slice(1) || 'it';
-  const { allowedValue: constant, additionalProperty: unknownKey } = params ?? {};
+  const { allowedValue: constant, additionalProperty: unknownKey } = params;
   if (unknownKey !== undefined) return `${subject} has the unknown key ${unknownKey}`;
   return `${subject} ${constant === undefined ? message : `must be ${constant}`}`;
 }

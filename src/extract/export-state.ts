@@ -2,7 +2,7 @@ import valid from '../../schemas/state.validator';
 import { addDays, type Day, laterOf } from '../base/days.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
-import { problemText } from '../base/validator.ts';
+import { problemTexts } from '../base/validator.ts';
 import { lastDayBegunAnywhere } from './calendar.ts';
 import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
@@ -122,7 +122,7 @@ export function parseState(value: unknown): ExportState | undefined {
       'use that one',
     );
   }
-  if (!valid<ExportState>(value)) throw malformedError((valid.errors ?? []).map(problemText).join('; '));
+  if (!valid<ExportState>(value)) throw malformedError(problemTexts(valid).join('; '));
   return Object.freeze({ ...value });
 }
 

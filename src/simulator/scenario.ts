@@ -1,6 +1,6 @@
 import validateScenario from '../../schemas/scenario.validator';
 import { configError } from '../base/errors.ts';
-import { problemText } from '../base/validator.ts';
+import { problemTexts } from '../base/validator.ts';
 
 export type Operation = 'export' | 'profiles' | 'delete';
 
@@ -30,6 +30,6 @@ export function parseScenario(source: unknown): Scenario {
   // The validation fills in the defaults.
   const value: unknown = structuredClone(source);
   if (validateScenario<Scenario>(value)) return value;
-  const problems = (validateScenario.errors ?? []).map(problemText).join('; ');
+  const problems = problemTexts(validateScenario).join('; ');
   throw configError(`The scenario cannot be used: ${problems}. See docs/simulator.md.`);
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { readLines } from '../../base/byte-streams.ts';
 import { configError, systemError } from '../../base/errors.ts';
 import { isObject, type JsonObject, tryParseJson } from '../../base/json.ts';
-import { readLines } from '../../base/lines.ts';
 import { descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 

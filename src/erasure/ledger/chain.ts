@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
+import { readLines } from '../../base/byte-streams.ts';
 import type { HashKey } from '../../base/hash-key.ts';
-import { readLines } from '../../base/lines.ts';
 import type { LedgerKeys } from './ledger-file.ts';
 import type { LedgerLine, SignedLine } from './lines.ts';
 

@@ -3,9 +3,9 @@
 
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
+import { readLines, withStart } from '../../base/byte-streams.ts';
 import { configError, type UserError } from '../../base/errors.ts';
 import { isObject, parseJsonOfKind } from '../../base/json.ts';
-import { readLines, withStart } from '../../base/lines.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { nfc } from '../../base/text.ts';

@@ -1,5 +1,5 @@
+import { withStart } from '../../base/byte-streams.ts';
 import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
-import { withStart } from '../../base/lines.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import { type ByteStream, MAX_ANSWER_BYTES } from '../../http/body.ts';
 import type { BodyContent } from './outcomes.ts';

@@ -1,8 +1,8 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
+import { readLines } from '../../base/byte-streams.ts';
 import { formatDays } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
-import { readLines } from '../../base/lines.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
 import { findPeople, jsonOfRows } from '../../engine/people/find-people.ts';
 import type { PeopleQuery } from '../../engine/people/people.ts';

@@ -1,7 +1,7 @@
 import validDay from '../../../schemas/files-state.day.validator';
 import { configError, type UserError } from '../../base/errors.ts';
 import { tryParseJson } from '../../base/json.ts';
-import { firstProblemText, type Validator } from '../../base/validator.ts';
+import { problemTexts, type Validator } from '../../base/validator.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 
 // What a place has stored, checked by schemas/files-state.json. Failures are of configuration, and name `subject`.
@@ -10,7 +10,7 @@ export const parseReceipt = (value: unknown, subject: string) => requireValid<St
 
 export function requireValid<T>(valid: Validator, value: unknown, subject: string): T {
   if (valid<T>(value)) return value;
-  throw damagedError(subject, firstProblemText(valid));
+  throw damagedError(subject, problemTexts(valid)[0]);
 }
 
 export function parseJson(text: string, subject: string): unknown {

@@ -4,7 +4,7 @@
 
 import validAction from '../../../../../schemas/delta-log.validator';
 import { isObject, type JsonObject } from '../../../../base/json.ts';
-import { firstProblemText } from '../../../../base/validator.ts';
+import { problemTexts } from '../../../../base/validator.ts';
 import type { TableName } from '../../../../table/tables.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 import { isDataFile } from './paths.ts';
@@ -74,7 +74,7 @@ export function parseAction(text: string, table: TableName, subject: string): Ac
   const name = ACTIONS.find((kind) => Object.hasOwn(members, kind));
   if (name === undefined) return undefined;
   const action: unknown = { [name]: members[name] };
-  if (!validAction<Action>(action)) throw damagedError(subject, firstProblemText(validAction));
+  if (!validAction<Action>(action)) throw damagedError(subject, problemTexts(validAction)[0]);
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
   if (path !== undefined && !isDataFile(`${table}/${path}`))
     throw damagedError(subject, 'it names a file that this program did not write');
