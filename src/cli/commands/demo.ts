@@ -31,10 +31,10 @@ export const command = defineCommand({
     const { columns, print } = context.terminal;
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
     for (const line of [...wrappedLines(intro, columns), '']) print(line);
-    const config = readConfiguration({}, context);
-    const place = placeOf(duckdb, file, config, context);
+    const defaults = readConfiguration({}, context);
+    const place = placeOf(duckdb, file, defaults, context);
     const summary = await loadDemo(place, context);
-    await writeNamedFile(output, await makeReportPage(place, config), `the report ${output}`, 'page');
+    await writeNamedFile(output, await makeReportPage(place, defaults), `the report ${output}`, 'page');
     const lines = [
       ...wrappedLines(describeSummary(summary, place), columns),
       '',
