@@ -10,8 +10,7 @@ import { DuckDBConnection } from '@duckdb/node-api';
 import { DEAD_PID } from './processes/lock-owner.ts';
 import type { FakeS3 } from './targets/fake-s3.ts';
 
-type Call = (...all: unknown[]) => unknown;
-type Tell = (all: unknown[], done: unknown, self: unknown) => void;
+type Call = (...args: unknown[]) => unknown;
 
 /**
  * What is there if a run ends at a step. `killed`: all that it did. `power cut`: what it synced, bytes and names.
@@ -342,90 +341,95 @@ const NAMING = ['rename', 'link'];
 const REMOVING = ['unlink', 'rm'];
 const OTHER = ['rmdir', 'mkdir', 'mkdtemp', 'copyFile', 'writeFile', 'appendFile', 'truncate'];
 const OF_HANDLES = ['write', 'writev', 'writeFile', 'appendFile', 'truncate', 'sync', 'datasync'];
-const OF_DESCRIPTORS = ['writeSync', 'ftruncateSync', 'fsyncSync', 'fdatasyncSync'];
+const OF_DESCRIPTORS = ['write', 'ftruncate', 'fsync', 'fdatasync'];
+
+/** One call that is done: its arguments, its result, and the object of which it is a method. */
+interface FinishedCall {
+  readonly args: readonly unknown[];
+  readonly result: unknown;
+  readonly self: unknown;
+}
 
 /** Puts the recorder between the program and the system; returns a function that takes it away. */
 async function intercept(recorder: Recorder): Promise<() => void> {
   const undo: (() => void)[] = [];
-  let isTelling = false;
-  const replace = (object: object, name: string, instead: (real: Call) => Call) => {
-    const calls = object as Record<string, Call>;
-    const real = calls[name];
-    calls[name] = instead(real);
+  /** The paths of open files, by handle or descriptor. */
+  const openPaths = new Map<unknown, string>();
+  let isReporting = false;
+  const pauseIfSlow = async (handle: unknown) => {
+    if (recorder.options.slow?.test(openPaths.get(handle) ?? '') === true) await delay(SLOW_MS);
+  };
+  /** From now on reports each call of a method that `concerns` the recorder, once it is done. */
+  const observe = (
+    object: object,
+    name: string,
+    concerns: (call: Omit<FinishedCall, 'result'>) => boolean,
+    report: (call: FinishedCall) => void,
+  ) => {
+    const methods = object as Record<string, Call>;
+    const real = methods[name];
     undo.push(() => {
-      calls[name] = real;
+      methods[name] = real;
     });
-  };
-  /** Tells the recorder of a call once it is done; `self` is the object of which it is a method. */
-  const after = (object: object, name: string, tell: Tell, isOwn: (all: unknown[], self: unknown) => boolean) => {
-    replace(object, name, (real) => {
-      return function (this: unknown, ...all) {
-        // The recorder reads files, too.
-        if (isTelling || !isOwn(all, this)) return real.apply(this, all);
-        const told = (done: unknown) => {
-          isTelling = true;
-          try {
-            tell(all, done, this);
-          } finally {
-            isTelling = false;
-          }
-          return done;
-        };
-        const done = real.apply(this, all);
-        return done instanceof Promise ? done.then(pause(this)).then(told) : told(done);
+    methods[name] = function (this: unknown, ...args) {
+      // The recorder reads files, too.
+      if (isReporting || !concerns({ args, self: this })) return real.apply(this, args);
+      const finish = (result: unknown) => {
+        isReporting = true;
+        try {
+          report({ args, result, self: this });
+        } finally {
+          isReporting = false;
+        }
+        return result;
       };
-    });
-  };
-  const paths = new Map<unknown, string>();
-  const pause = (handle: unknown) => async (done: unknown) => {
-    if (recorder.options.slow?.test(paths.get(handle) ?? '') === true) await delay(SLOW_MS);
-    return done;
-  };
-  const owns = ([path]: unknown[]) => typeof path === 'string' && recorder.owns(path);
-  const ownsFile = ([path]: unknown[]) =>
-    owns([path]) && fs.lstatSync(String(path), { throwIfNoEntry: false })?.isFile() === true;
-  for (const [object, suffix] of [
-    [fs, 'Sync'],
-    [fs.promises, ''],
-  ] as const) {
-    const afterCalls = (names: readonly string[], tell: (name: string, all: unknown[]) => void, isOwn = owns) => {
-      for (const name of names) after(object, `${name}${suffix}`, (all) => tell(name, all), isOwn);
+      const result = real.apply(this, args);
+      if (!(result instanceof Promise)) return finish(result);
+      return result.then(async (value) => {
+        await pauseIfSlow(this);
+        return finish(value);
+      });
     };
-    afterCalls(
-      NAMING,
-      (name, [, to]) => recorder.named(name, String(to)),
-      ([, to]) => owns([to]),
-    );
-    afterCalls(REMOVING, (name, [path]) => recorder.removed(name, String(path)), ownsFile);
-    afterCalls(OTHER, (name, [path]) => recorder.changed(name, String(path)));
-  }
-  const opened: Tell = ([path, flags = 'r'], descriptor) => {
-    paths.set(descriptor, String(path));
+  };
+
+  const owns = (path: unknown) => typeof path === 'string' && recorder.owns(path);
+  const ownsFile = (path: unknown) =>
+    owns(path) && fs.lstatSync(String(path), { throwIfNoEntry: false })?.isFile() === true;
+  const observePaths = (
+    names: readonly string[],
+    pathIndex: 0 | 1,
+    report: (name: string, path: string) => void,
+    ownsPath = owns,
+  ) => {
+    for (const name of names) {
+      const reportCall = ({ args }: FinishedCall) => report(name, String(args[pathIndex]));
+      observe(fs, `${name}Sync`, ({ args }) => ownsPath(args[pathIndex]), reportCall);
+      observe(fs.promises, name, ({ args }) => ownsPath(args[pathIndex]), reportCall);
+    }
+  };
+  observePaths(NAMING, 1, (name, path) => recorder.named(name, path));
+  observePaths(REMOVING, 0, (name, path) => recorder.removed(name, path), ownsFile);
+  observePaths(OTHER, 0, (name, path) => recorder.changed(name, path));
+
+  const reportOpened = ({ args: [path, flags = 'r'], result: handle }: FinishedCall) => {
+    openPaths.set(handle, String(path));
     if (flags !== 'r') recorder.changed('open', String(path));
   };
-  after(fs, 'openSync', opened, owns);
-  after(fs.promises, 'open', opened, owns);
-  const tell = (name: string, path = '') =>
+  observe(fs, 'openSync', ({ args }) => owns(args[0]), reportOpened);
+  observe(fs.promises, 'open', ({ args }) => owns(args[0]), reportOpened);
+  const reportUse = (name: string, path = '') =>
     /sync$/.test(name) ? recorder.synced('fsync', path) : recorder.changed(name, path);
-  const { close, ...handle } = await handleOf();
-  for (const name of OF_HANDLES)
-    after(
-      handle.prototype,
-      name,
-      (_all, _done, self) => tell(name, paths.get(self)),
-      (_all, self) => paths.has(self),
-    );
-  for (const name of OF_DESCRIPTORS) {
-    const plain = name.replace(/Sync$/, '');
-    after(
-      fs,
-      name,
-      ([descriptor]) => tell(plain, paths.get(descriptor)),
-      ([descriptor]) => paths.has(descriptor),
-    );
+  const handles = await handlePrototype();
+  for (const name of OF_HANDLES) {
+    const report = ({ self }: FinishedCall) => reportUse(name, openPaths.get(self));
+    observe(handles, name, ({ self }) => openPaths.has(self), report);
   }
-  await close();
-  after(fs, 'closeSync', ([descriptor]) => void paths.delete(descriptor), always);
+  for (const name of OF_DESCRIPTORS) {
+    const report = ({ args }: FinishedCall) => reportUse(name, openPaths.get(args[0]));
+    observe(fs, `${name}Sync`, ({ args }) => openPaths.has(args[0]), report);
+  }
+  observe(fs, 'closeSync', always, ({ args }) => void openPaths.delete(args[0]));
+
   const { bucket } = recorder.options;
   if (bucket !== undefined) {
     bucket.onExecuted = ({ what, key }) => recorder.requested(what, key);
@@ -433,7 +437,7 @@ async function intercept(recorder: Recorder): Promise<() => void> {
       bucket.onExecuted = () => {};
     });
   }
-  after(DuckDBConnection.prototype, 'run', ([sql]) => recorder.queried(String(sql)), always);
+  observe(DuckDBConnection.prototype, 'run', always, ({ args }) => recorder.queried(String(args[0])));
   syncBuiltinESMExports();
   return () => {
     for (const restore of undo.reverse()) restore();
@@ -443,7 +447,8 @@ async function intercept(recorder: Recorder): Promise<() => void> {
 
 const always = () => true;
 
-async function handleOf() {
+async function handlePrototype(): Promise<object> {
   const handle = await fs.promises.open(import.meta.filename);
-  return { prototype: Object.getPrototypeOf(handle) as object, close: () => handle.close() };
+  await handle.close();
+  return Object.getPrototypeOf(handle);
 }
