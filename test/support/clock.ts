@@ -1,5 +1,5 @@
 import { onAbort } from '../../src/base/abort.ts';
-import type { Clock } from '../../src/base/clock.ts';
+import { type Clock, nextTurn } from '../../src/base/clock.ts';
 
 /** The instant that tests take for now, unless they say otherwise: 2026-01-20 03:00 UTC, noon in the service's zone. */
 export const NOW = Date.UTC(2026, 0, 20, 3);
@@ -82,5 +82,5 @@ export class LeapingClock extends ManualClock {
 
 /** Lets whatever is ready happen. */
 export async function settle(turns = 12): Promise<void> {
-  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 0; i < turns; i++) await nextTurn();
 }

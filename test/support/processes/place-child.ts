@@ -11,10 +11,10 @@ import { Days } from '../targets/days.ts';
 async function main([name, path, list]: readonly string[]): Promise<void> {
   const batches = JSON.parse(readFileSync(list, 'utf8')) as CheckedDay[][];
   const days = new Days();
-  const target = STATEFUL_TARGETS.find((one) => one.name === name);
+  const target = STATEFUL_TARGETS.find((candidate) => candidate.name === name);
   if (target === undefined) throw new Error(`no target ${name}`);
   const sink = await target.open(days.options({ address: path, lockWaitMs: 60_000, memoryLimit: undefined }));
-  for (const batch of batches) await committed(() => sink.commit(batch, days.facts('2026-01-01')));
+  for (const batch of batches) await committed(() => sink.commit(batch, days.commitInfo('2026-01-01')));
   await sink.close();
   process.stdout.write(`${process.resourceUsage().maxRSS}\n`);
 }

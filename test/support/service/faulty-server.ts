@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
+import { nextTurn } from '../../../src/base/clock.ts';
 
 /** A request as it arrived; header names in lower case. */
 export interface RawRequest {
@@ -123,7 +124,7 @@ async function play(socket: Socket, steps: readonly Step[]): Promise<void> {
       const bytes = Buffer.from(step.trickle);
       for (let at = 0; at < bytes.length; at += step.bytes) {
         await written(socket, bytes.subarray(at, at + step.bytes));
-        await turns(1);
+        await nextTurn();
       }
     } else if ('until' in step) await step.until;
     else if ('hold' in step) await new Promise((resolve) => socket.once('close', resolve));
@@ -137,10 +138,6 @@ async function play(socket: Socket, steps: readonly Step[]): Promise<void> {
 
 /** A reset does away with bytes that were not read yet: the other side is given a chance to read them. */
 const MS_TO_READ = 10;
-
-async function turns(count: number): Promise<void> {
-  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
-}
 
 async function written(socket: Socket, bytes: string | Uint8Array): Promise<void> {
   if (bytes.length === 0) return;

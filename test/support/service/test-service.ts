@@ -186,9 +186,9 @@ export class TestService {
 
   #rowsOf(day: Day): readonly TruthRow[] {
     if (this.#options.truth !== undefined) return this.#options.truth(day);
-    const known = this.#generated.get(day) ?? this.#generate(day);
-    this.#generated.set(day, known);
-    return known;
+    const rows = this.#generated.get(day) ?? this.#generate(day);
+    this.#generated.set(day, rows);
+    return rows;
   }
 
   #generate(day: Day): TruthRow[] {

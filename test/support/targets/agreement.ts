@@ -12,7 +12,7 @@ import { EVENTS } from '../../../src/table/tables.ts';
 import { openArrowSink } from '../../../src/targets/arrow/arrow-sink.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
-import { streamedColumns } from './arrow.ts';
+import { asStream, streamedColumns } from './arrow.ts';
 import { Place } from './place.ts';
 import { inDatabase } from './query.ts';
 import { propertyOf } from './records.ts';
@@ -67,19 +67,18 @@ export class AgreementFixture extends Place {
   /** The rows of one stream over these days, by the header of the first. */
   async inArrow(days: readonly CheckedDay[], timezone: string | undefined): Promise<RowsByKey> {
     const out = join(this.dir, 'events.arrows');
-    async function* each() {
-      yield* days;
-    }
-    await openArrowSink(out, this.options({ timezone: timezone ?? null })).write(each(), () => {});
+    await openArrowSink(out, this.options({ timezone: timezone ?? null })).write(asStream(days), () => {});
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
-    const own = days[0].files[0].columns.map(({ source, occurrence }) => {
+    const columnsOfHeader = days[0].files[0].columns.map(({ source, occurrence }) => {
       return streamed.filter((column) => column.source === source)[occurrence - 1];
     });
     const rescued = textsOf('_rescued');
     return heldOf(
       textsOf('_key').map((key, row) => {
-        const values = own.map((column) => (column === undefined ? null : canonical(column.type, column.values[row])));
+        const values = columnsOfHeader.map((column) =>
+          column === undefined ? null : canonical(column.type, column.values[row]),
+        );
         return [String(key), { values, rescued: JSON.parse(String(rescued[row] ?? '{}')) }];
       }),
     );
@@ -108,9 +107,9 @@ export class AgreementFixture extends Place {
       String(json),
     );
     return day.files[0].columns.map(({ source, occurrence }) => {
-      const found = stored.find((column) => column.source === source && column.occurrence === occurrence);
-      if (found === undefined) throw new Error(`no column for ${JSON.stringify(source)}`);
-      return found;
+      const column = stored.find((entry) => entry.source === source && entry.occurrence === occurrence);
+      if (column === undefined) throw new Error(`no column for ${JSON.stringify(source)}`);
+      return column;
     });
   }
 

@@ -19,7 +19,7 @@ export class ArrowFixture extends Days {
       sum = sumOfCommits(sum, sent);
     };
     const sink = await arrow.open(this.options({ ...settings, address: this.out }));
-    await sink.write(each(days), onSent);
+    await sink.write(asStream(days), onSent);
     return sum;
   }
 
@@ -34,7 +34,8 @@ export class ArrowFixture extends Days {
   }
 }
 
-async function* each(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>): AsyncGenerator<CheckedDay> {
+/** Days as they come from an extraction. */
+export async function* asStream(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>): AsyncGenerator<CheckedDay> {
   yield* days;
 }
 

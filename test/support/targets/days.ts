@@ -31,13 +31,13 @@ export class Days {
   #made = 0;
 
   /** A day of these rows, at ten o'clock of it unless a row says otherwise. */
-  of(day: Day, rows: readonly Cells[], facts: Partial<Receipt> = {}): CheckedDay {
+  of(day: Day, rows: readonly Cells[], receiptPart: Partial<Receipt> = {}): CheckedDay {
     const timed = rows.map((row) => ({ ...on(day), ...row }));
-    return this.ofCsv(day, [csvOf(timed)], facts);
+    return this.ofCsv(day, [csvOf(timed)], receiptPart);
   }
 
   /** A day whose files hold these texts. */
-  ofCsv(day: Day, csv: readonly string[], facts: Partial<Receipt> = {}): CheckedDay {
+  ofCsv(day: Day, csv: readonly string[], receiptPart: Partial<Receipt> = {}): CheckedDay {
     const files = csv.map((text) => this.#spool(text));
     const text = csv.join('');
     // Later downloads of a day are requested later.
@@ -56,7 +56,7 @@ export class Days {
       exports: files.length,
       invalid_utf8: 0,
       verified_at: new Date(requestedAt + 500).toISOString(),
-      ...facts,
+      ...receiptPart,
     };
     return { receipt, files };
   }
@@ -66,7 +66,7 @@ export class Days {
     return this.ofCsv(day, [csvOf(rows)], { to_date: addDays(day, 1) });
   }
 
-  facts(start: Day, hashedColumns: HashedColumns = NOTHING_HASHED): CommitInfo {
+  commitInfo(start: Day, hashedColumns: HashedColumns = NOTHING_HASHED): CommitInfo {
     return {
       oldestDay: addDays(dayAt(this.clock.now()), -30),
       start,
@@ -108,10 +108,10 @@ export class Days {
   }
 
   /** A snapshot of profiles, as a download of the day at which it was requested. */
-  snapshot(csv: string, facts: Partial<Receipt> = {}): CheckedDay {
-    const download = this.ofCsv('2026-01-05', [], facts);
+  snapshot(csv: string, receiptPart: Partial<Receipt> = {}): CheckedDay {
+    const download = this.ofCsv('2026-01-05', [], receiptPart);
     const file = this.#spool(csv);
-    return { ...download, receipt: { ...download.receipt, rows: file.rows, ...facts }, files: [file] };
+    return { ...download, receipt: { ...download.receipt, rows: file.rows, ...receiptPart }, files: [file] };
   }
 
   #spool(csv: string): CheckedFile {

@@ -29,7 +29,7 @@ export class Place extends Days {
   constructor(name: TargetName, bucket?: FakeS3) {
     super();
     this.bucket = bucket;
-    const target = STATEFUL_TARGETS.find((one) => one.name === name);
+    const target = STATEFUL_TARGETS.find((candidate) => candidate.name === name);
     if (target === undefined) throw new Error(`no target ${name}`);
     this.target = target;
     const folder = join(this.dir, 'place');
@@ -61,7 +61,7 @@ export class Place extends Days {
     const sink = await this.open(more);
     try {
       const commits: CommitResult[] = [];
-      for (const batch of batches) commits.push(await sink.commit(batch, this.facts(start)));
+      for (const batch of batches) commits.push(await sink.commit(batch, this.commitInfo(start)));
       return commits;
     } finally {
       await sink.close();
@@ -74,7 +74,7 @@ export class Place extends Days {
     try {
       const { daysWritten, rowsWritten } = await sink.commit(
         [snapshot],
-        this.facts(snapshot.receipt.day),
+        this.commitInfo(snapshot.receipt.day),
         USER_PROFILES,
       );
       return daysWritten.length === 0 ? undefined : rowsWritten;

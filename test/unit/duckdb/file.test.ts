@@ -53,9 +53,9 @@ describe('a DuckDB file', () => {
 
   it('can be opened by others between two commits, and a commit waits for it', async () => {
     const sink = await place.open({ lockWaitMs: 60_000 });
-    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
+    await sink.commit([place.of(D1, [{ id: 'a' }])], place.commitInfo(D1));
     const holder = await openElsewhere(place.place);
-    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
+    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.commitInfo(D1));
     holder.stdin.end();
     await committing;
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
@@ -66,7 +66,7 @@ describe('a DuckDB file', () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const sink = await place.open();
     const holder = await openElsewhere(place.place);
-    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
+    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.commitInfo(D1));
     await expect(committing).rejects.toMatchObject({ kind: 'transient', message: expect.stringMatching('is in use') });
     holder.stdin.end();
     await once(holder, 'exit');
@@ -76,7 +76,7 @@ describe('a DuckDB file', () => {
   it('takes the commits of two runs of one process in turn', async () => {
     const sinks = await Promise.all([D1, D2].map(() => place.open({ lockWaitMs: 60_000 })));
     const batches = [D1, D2].map((day) => [place.of(day, [{ id: day }])]);
-    await Promise.all(sinks.map((sink, i) => sink.commit(batches[i], place.facts(D1))));
+    await Promise.all(sinks.map((sink, i) => sink.commit(batches[i], place.commitInfo(D1))));
     expect(await place.keys()).toEqual([`${D1} ${D1}`, `${D2} ${D2}`]);
   });
 

@@ -22,15 +22,15 @@ const loadHashed = async (
   more: Parameters<Place['open']>[0] = {},
 ) => {
   const sink = await place.open(more);
-  const facts = place.facts(D1, { columns, key_check: key.keyCheck });
-  await sink.commit([place.of(day, rows, { filters: facts.fingerprints.filters })], facts);
+  const commitInfo = place.commitInfo(D1, { columns, key_check: key.keyCheck });
+  await sink.commit([place.of(day, rows, { filters: commitInfo.fingerprints.filters })], commitInfo);
   await sink.close();
 };
 /** Loads these profiles, whose `df_unified_id` are hashed. */
 const loadProfiles = async (csv: string, key: HashKey) => {
   const sink = await place.open({ loadsProfiles: true });
-  const facts = place.facts(D1, { columns: ['df_unified_id'], key_check: key.keyCheck });
-  await sink.commit([place.snapshot(csv)], facts, USER_PROFILES);
+  const commitInfo = place.commitInfo(D1, { columns: ['df_unified_id'], key_check: key.keyCheck });
+  await sink.commit([place.snapshot(csv)], commitInfo, USER_PROFILES);
   await sink.close();
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);

@@ -192,7 +192,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       place.timezone = timezone;
       sinks.push(await place.open());
     }
-    const [first, second] = sinks.map((sink) => () => sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1)));
+    const [first, second] = sinks.map((sink) => () => sink.commit([place.of(D1, [{ id: 'a' }])], place.commitInfo(D1)));
     await first();
     await expect(second()).rejects.toThrow(/^timezone is UTC/);
     for (const sink of sinks) await sink.close();

@@ -92,10 +92,10 @@ describe.each(TARGET_NAMES)('%s', (name) => {
 
   it('takes no days of another service, though both began in a new place', async () => {
     const [first, second] = [await place.open(), await place.open()];
-    const facts = place.facts(D1);
-    await first.commit([place.of(D1, [{ id: 'a' }])], facts);
-    const fingerprints = { ...facts.fingerprints, service: '1'.repeat(64) };
-    const refused = second.commit([place.of(D1, [{ id: 'b' }])], { ...facts, fingerprints });
+    const commitInfo = place.commitInfo(D1);
+    await first.commit([place.of(D1, [{ id: 'a' }])], commitInfo);
+    const fingerprints = { ...commitInfo.fingerprints, service: '1'.repeat(64) };
+    const refused = second.commit([place.of(D1, [{ id: 'b' }])], { ...commitInfo, fingerprints });
     await expect(refused).rejects.toThrow('The stored data belong to another service');
     for (const sink of [first, second]) await sink.close();
     expect(await place.keys()).toEqual([`${D1} a`]);

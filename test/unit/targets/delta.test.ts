@@ -96,7 +96,7 @@ describe('a Delta table on a disk', () => {
       append(1, { commitInfo: {} });
       return false;
     };
-    const commit = () => sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
+    const commit = () => sink.commit([place.of(D2, [{ id: 'b' }])], place.commitInfo(D1));
     await expect(withDisk('create', loseRace, commit)).rejects.toMatchObject({ exitCode: 3 });
     await sink.close();
     expect(filesBelow(join(place.place, 'events')).filter((path) => path.endsWith('.parquet'))).toHaveLength(1);
@@ -107,7 +107,7 @@ describe('a Delta table on a disk', () => {
   it('ends with 3 for a run that stood still, and whose folder another run has removed', async () => {
     const sink = await place.open();
     rmSync(join(place.place, '_dfinery/tmp'), { recursive: true });
-    const commit = sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
+    const commit = sink.commit([place.of(D1, [{ id: 'a' }])], place.commitInfo(D1));
     await expect(commit).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringContaining('another run removed it'),
@@ -183,7 +183,7 @@ describe('a Delta table on a disk', () => {
     append(1, { remove: { path, deletionTimestamp: 0, dataChange: true } }, OTHER_PROTOCOL);
     const before = filesBelow(join(place.place, 'events'));
     for (const id of ['b', 'c']) {
-      const commit = sink.commit([place.of(D2, [{ id }])], place.facts(D1));
+      const commit = sink.commit([place.of(D2, [{ id }])], place.commitInfo(D1));
       await expect(commit).rejects.toMatchObject({ exitCode: 2 });
     }
     await sink.close();
@@ -352,7 +352,7 @@ describe('a Delta table on a disk', () => {
       }
       return real(path);
     };
-    await withDisk('read', purgeFirst, () => sink.commit([place.of(D3, [{ id: 'c' }])], place.facts(D1)));
+    await withDisk('read', purgeFirst, () => sink.commit([place.of(D3, [{ id: 'c' }])], place.commitInfo(D1)));
     await sink.close();
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);
   });

@@ -104,8 +104,8 @@ describe('a Parquet folder', () => {
       const delta = new Place('delta');
       const sinks = [await place.open(), await delta.open({ address: place.place })];
       const [late, early] = name === 'parquet' ? sinks : sinks.reverse();
-      await early.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
-      await expect(late.commit([place.of(D1, [{ id: 'b' }])], place.facts(D1))).rejects.toMatchObject({
+      await early.commit([place.of(D1, [{ id: 'a' }])], place.commitInfo(D1));
+      await expect(late.commit([place.of(D1, [{ id: 'b' }])], place.commitInfo(D1))).rejects.toMatchObject({
         exitCode: 2,
         message: expect.stringContaining('did not write'),
       });
@@ -468,13 +468,13 @@ describe('a Parquet folder', () => {
   ])('knows the keys of hashes once a run with another was killed: %s', async (_, table, path, result) => {
     const [oldKey, newKey] = ['o', 'n'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
     const commit = async (day: string, key: HashKey) => {
-      const facts = place.facts(D1, { columns: ['member', 'df_external_id'], key_check: key.keyCheck });
-      const { filters } = facts.fingerprints;
+      const commitInfo = place.commitInfo(D1, { columns: ['member', 'df_external_id'], key_check: key.keyCheck });
+      const { filters } = commitInfo.fingerprints;
       const id = key.hashOf('m1');
       const profiles = place.snapshot(`df_unified_id,df_external_id\nu1,${id}\n`, { filters });
       const download = table === EVENTS ? place.of(day, [{ id: day, member: id }], { filters }) : profiles;
       const sink = await place.open({ loadsProfiles: true });
-      await sink.commit([download], facts, table).finally(() => sink.close());
+      await sink.commit([download], commitInfo, table).finally(() => sink.close());
     };
     await commit(D1, oldKey);
     await stoppedAfter('rename', path(), () => commit(D2, newKey));
@@ -486,7 +486,7 @@ describe('a Parquet folder', () => {
   it('knows which columns the files hash that a killed first run left', async () => {
     const key = new HashKey(new Secret('k'.repeat(32)));
     const days = [D1, D2].map((day) => place.of(day, [{ id: day, member: key.hashOf('m1') }]));
-    const commitInfo = place.facts(D1, { columns: ['member'], key_check: key.keyCheck });
+    const commitInfo = place.commitInfo(D1, { columns: ['member'], key_check: key.keyCheck });
     const sink = await place.open();
     await stoppedAfter('rename', fileOf(D1), () => sink.commit(days, commitInfo));
     await sink.close();
@@ -502,7 +502,7 @@ describe('a Parquet folder', () => {
   it('takes another column_types where a run was killed before its first file', async () => {
     const days = [place.of(D1, [{ id: 'a', n: 'x' }])];
     const sink = await place.open();
-    await stoppedAfter('rename', stateFile(), () => sink.commit(days, place.facts(D1)));
+    await stoppedAfter('rename', stateFile(), () => sink.commit(days, place.commitInfo(D1)));
     await sink.close();
     await place.load([days], { columnTypes: new Map([['n', 'long']]) });
     expect(await place.read('SELECT n, _rescued FROM events')).toEqual([{ n: null, _rescued: '{"n":"x"}' }]);

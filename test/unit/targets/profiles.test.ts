@@ -195,7 +195,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await place.loadProfiles(place.snapshot(FIRST));
     const sink = await place.open({ lockWaitMs: 10_000 });
     await purge({ ids: ['007'], searchesProfiles: true });
-    const committing = sink.commit([place.of(D1, EVENTS)], place.facts(D1));
+    const committing = sink.commit([place.of(D1, EVENTS)], place.commitInfo(D1));
     await expect(committing).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('purged') });
     await sink.close();
   });

@@ -97,7 +97,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
     await place.load([[place.of(D1, day)]]);
     const sink = await place.open({ lockWaitMs: 10_000 });
     await purge(async () => LISTED);
-    const committing = sink.commit([place.of(D1, day)], place.facts(D1));
+    const committing = sink.commit([place.of(D1, day)], place.commitInfo(D1));
     await expect(committing).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('purged') });
     await sink.close();
     expect(await place.keys()).toEqual([`${D1} b`]);

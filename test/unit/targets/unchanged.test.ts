@@ -78,7 +78,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
 
   it('is written in a run that writes every day', async () => {
     const sink = await place.open();
-    const info = { ...place.facts(D1), alwaysWrites: true };
+    const info = { ...place.commitInfo(D1), alwaysWrites: true };
     expect(await sink.commit([place.of(D1, ROWS)], info)).toMatchObject({ daysWritten: [D1], daysChanged: [D1] });
     await sink.close();
   });
@@ -129,7 +129,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     const sink = await place.open();
     await place.load([[place.of('2026-01-08', [{ id: 'x' }, { id: 'y' }])]]);
     const batch = [place.of('2026-01-09', [{ id: 'z' }])];
-    expect(await sink.commit(batch, place.facts(D1))).toMatchObject({ rowsWritten: 1, rowsGained: 1 });
+    expect(await sink.commit(batch, place.commitInfo(D1))).toMatchObject({ rowsWritten: 1, rowsGained: 1 });
     await sink.close();
   });
 
