@@ -15,7 +15,7 @@ const STORE_CONCURRENCY = 4;
 
 export interface DeltaTables {
   readonly events: DeltaTable;
-  /** Undefined if somebody else made it, or if a load of days did not read it. */
+  /** Undefined if somebody else made it. */
   readonly user_profiles: DeltaTable | undefined;
 }
 

@@ -86,10 +86,8 @@ async function readVersion(place: OpenPlace, tablesBefore: DeltaTables): Promise
     await refuseLostLog(storage, await readLastRun(storage));
     if (purpose === 'load') await checkConditionalWrites(storage);
   }
-  // A load of days alone saves the requests, but for its first day: that has the time zone of the profiles.
-  const isFirstDay = !events.state?.receipts.size;
-  const needsProfiles = place.purpose !== 'load' || place.options.loadsProfiles || isFirstDay;
-  const profiles = needsProfiles ? await readProfiles(place, tablesBefore.user_profiles) : undefined;
+  // Also for a load of days alone: its first day has their time zone, and its end removes their expired files.
+  const profiles = await readProfiles(place, tablesBefore.user_profiles);
   return versionOf({ events, user_profiles: profiles }, purpose === 'read' ? await readLastRun(storage) : undefined);
 }
 

@@ -18,10 +18,10 @@ export const retentionMsOf = ({ purpose, options }: OpenPlace): number =>
 
 /** Removes files that no version within the retention names, also those that dead runs left. */
 export async function removeExpiredFiles(place: OpenPlace, tableBefore: DeltaTable): Promise<void> {
+  if (tableBefore.state === undefined) return;
   const dataFiles = await listDataFiles(place, tableBefore.snapshot.table);
   // A file that another run has just committed must be in the snapshot.
-  const { state, snapshot } = await readNewEntries(place, tableBefore);
-  if (state === undefined) return;
+  const { snapshot } = await readNewEntries(place, tableBefore);
   const now = place.options.clock.now();
   const retentionMs = retentionMsOf(place);
   const isExpired = ({ path, modified }: StoredObject) => {
