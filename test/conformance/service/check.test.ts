@@ -122,16 +122,17 @@ describe('the verdict on one minimal export', () => {
   });
 
   it.each([
-    [1, {}],
-    [2, { remaining: 7 }],
-  ])('is usable within five seconds for a host that does not answer request %i', async (silent, quotaReport) => {
+    [1, undefined],
+    [2, 7],
+  ])('is usable within five seconds for a host that does not answer request %i', async (silent, remaining) => {
     const quota = { 'X-Rate-Limit-Remaining': 7 };
     server = await serve((_, count) => (count === silent ? [{ hold: true }] : whole(404, 'no', quota)));
     const clock = new ManualClock();
     const probing = probeAt(server.url, { clock });
     await until(() => server.requests.length === silent);
     clock.pass(4_999);
-    expect(await probing).toMatchObject({ kind: 'usable', code: 'slow', quotaReport });
+    const { kind, code, quotaReport } = await probing;
+    expect([kind, code, quotaReport.remaining]).toEqual(['usable', 'slow', remaining]);
   });
 
   it('is for later where no connection comes about, TLS included, and names a silent proxy', async () => {
