@@ -2,7 +2,7 @@ import { formatCount, MAX_IN_LINE, MAX_IN_RECORD, withSeparators } from '../base
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, rowNumbersOf, rowsByReason, rowsText } from './list/id-list.ts';
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
-import { NO_REQUESTS, type RequestResult } from './requests.ts';
+import { RequestCounts, type RequestResult } from './requests.ts';
 
 /** What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. */
 export function reportOf(
@@ -15,7 +15,7 @@ export function reportOf(
   const { options, ledger, purgePlan, idsToRequest, idsRejectedBefore } = plan;
   const { list, requestSettings } = options;
   const isPlan = mode === 'plan';
-  const { counts, stoppedBy } = requestResult ?? NO_REQUESTS;
+  const counts = requestResult?.counts ?? new RequestCounts();
   // Without requests, as after a purge that failed, those rejected before are not counted as rejected.
   const idsToDecide = requestResult === undefined ? idsToRequest : [...idsToRequest, ...idsRejectedBefore];
   return {
@@ -37,7 +37,7 @@ export function reportOf(
     ...counts,
     // Also those that were never requested.
     undecided: isPlan ? 0 : idsToDecide.length - counts.done - counts.rejected,
-    stopped_by: stoppedBy?.code ?? null,
+    stopped_by: requestResult?.stoppedBy?.code ?? null,
     head: isPlan || !ledger.isKept ? null : ledger.head,
   } as const;
 }

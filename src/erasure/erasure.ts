@@ -58,6 +58,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   if (isPurged && requestSettings !== undefined) {
     for (const { id } of idsDoneBefore) onDecided?.(id, 'done', ledger.history.hasConfirmed);
     const requestOptions = { ...runtime, ledger, settings: requestSettings, onDecided };
+    // Nothing is sent for those rejected before. Their answers in the ledger count as if they came now.
     requestResult = await sendRequests([...idsRejectedBefore, ...idsToRequest], requestOptions);
   }
   runtime.signal.throwIfAborted();

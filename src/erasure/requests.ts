@@ -23,16 +23,16 @@ const GRACE_MS = 3_000;
 const PROGRESS_MS = 5_000;
 
 /** Counts of the requests of a run and their outcomes, with the names of a report. */
-const newCounts = () => ({
+export class RequestCounts {
   /** Requests sent, repeated ones included. */
-  requests: 0,
-  done: 0,
-  rejected: 0,
+  requests = 0;
+  done = 0;
+  rejected = 0;
   /** Ids by the service's code. */
-  rejected_codes: {} as Record<string, number>,
+  readonly rejected_codes: Record<string, number> = {};
   /** Undecided ids whose last answer ended the attempts, by its code; none of those that a stop cut off. */
-  undecided_codes: {} as Record<string, number>,
-});
+  readonly undecided_codes: Record<string, number> = {};
+}
 
 /** How an erasure asks the service. */
 export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'> {
@@ -63,14 +63,12 @@ interface RequestOptions extends Omit<Runtime, 'env'> {
 }
 
 export interface RequestResult {
-  readonly counts: Readonly<ReturnType<typeof newCounts>>;
+  readonly counts: Readonly<RequestCounts>;
   /** The answer that ended everything: wrong token, service or address. */
   readonly stoppedBy: RequestAnswer | undefined;
 }
 
 type RequestAnswer = Pick<DeletionAnswer, 'kind' | 'code' | 'message'>;
-
-export const NO_REQUESTS: RequestResult = { counts: newCounts(), stoppedBy: undefined };
 
 /**
  * Requests each id until it is decided. An id with an answer in the ledger needs no request: that answer counts. Until
@@ -82,7 +80,7 @@ export const sendRequests = (listedIds: readonly ListedId[], options: RequestOpt
   new Sender(options).run(listedIds);
 
 class Sender {
-  readonly #counts = newCounts();
+  readonly #counts = new RequestCounts();
   readonly #options: RequestOptions;
   readonly #limiter: RateLimiter;
   /** Aborted when this run is to send no further request. */
@@ -110,7 +108,7 @@ class Sender {
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#graceOver.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
-      await this.#work(queue, 'first_answer');
+      await this.#work(queue, 'first_decision');
       const workers = Array.from({ length: settings.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
@@ -121,16 +119,16 @@ class Sender {
   }
 
   /** Requests one id after the other, until none is left, no more may be sent, or the first request is decided. */
-  async #work(queue: Iterable<ListedId>, until?: 'first_answer'): Promise<void> {
+  async #work(queue: Iterable<ListedId>, until?: 'first_decision'): Promise<void> {
     const { ledger, onDecided } = this.#options;
     try {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
         const answer = await this.#requestUntilDecided(listedId);
-        const decision = answer && this.#countAnswer(answer);
+        const decision = answer && this.#noteAnswer(answer);
         if (decision === undefined) continue;
         onDecided?.(listedId.id, decision, ledger.history.hasConfirmed);
-        if (until === 'first_answer' && this.#counts.requests > 0) return;
+        if (until === 'first_decision' && this.#counts.requests > 0) return;
       }
     } catch (error) {
       // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
@@ -157,15 +155,16 @@ class Sender {
 
   /**
    * Sends one request, with a ledger line before and after it. Sends none for an id that an earlier run has decided, or
-   * one beside this run. Throws the signal's reason if the run is stopped.
+   * one beside this run: the former takes no turn. Throws the signal's reason if the run is stopped.
    */
   async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { ledger, settings } = this.#options;
     const hasConfirmed = () => ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
-    await this.#limiter.waitForTurn(this.#signal);
-    const isWritten = await ledger.write({ kind: 'before', id }, () => isToRequest(listedId, ledger, settings));
+    const isStillToRequest = () => isToRequest(listedId, ledger, settings);
+    if (isStillToRequest()) await this.#limiter.waitForTurn(this.#signal);
+    const isWritten = await ledger.write({ kind: 'before', id }, isStillToRequest);
     if (!isWritten) {
       const earlier = ledger.history.of(externalId).answerTo(requestedAt);
       return earlier && { kind: earlier.outcome, code: earlier.code, message: 'answered before' };
@@ -188,7 +187,7 @@ class Sender {
   }
 
   /** Counts the last answer for an id. Ends the run if every other id would get the same answer. */
-  #countAnswer(answer: RequestAnswer): Decision | undefined {
+  #noteAnswer(answer: RequestAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;
     this.#failuresInRow = kind === 'retry' ? this.#failuresInRow + 1 : 0;

@@ -4,6 +4,7 @@ import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { type RequestSettings, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { LeapingClock } from '../../support/clock.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { logRecorder } from '../../support/service/service.ts';
 
 type Kind = DeletionAnswer['kind'];
@@ -16,13 +17,15 @@ const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
 });
 
 type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
+type SendOptions = Partial<RequestSettings> & { readonly ledgerDir?: string };
 
-async function send(ids: readonly string[], answer: Answering, settings: Partial<RequestSettings> = {}) {
+async function send(ids: readonly string[], answer: Answering, { ledgerDir, ...settings }: SendOptions = {}) {
   const clock = new LeapingClock();
   const { events, logger } = logRecorder();
   const seen: string[] = [];
-  const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
-  const ledger = await Ledger.open(service, { clock, isPlan: false });
+  const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir, ledgerKey: undefined };
+  const ledger = await Ledger.open(service, { clock, isPlan: false, ids });
+  await ledger.begin({ ids: ids.length, places: [], requests: true });
   const deleter = {
     async deleteProfile(id: string) {
       seen.push(id);
@@ -86,6 +89,14 @@ describe('the requests of a run', () => {
     const { decisions, slept, seen } = await send(['a'], (_, nth) => answerOf(nth < 9 ? 'wait' : 'done'));
     expect([decisions.a, seen.length]).toEqual(['done', 9]);
     expect(slept.filter((ms) => ms === 60_000)).toHaveLength(8);
+  });
+
+  it('take no time for IDs whose deletion was decided before', async () => {
+    const ledgerDir = newFolder();
+    const ids = ['a', 'b', 'c'];
+    await send(ids, () => answerOf('done'), { ledgerDir });
+    const { counts, slept } = await send(ids, () => answerOf('done'), { ledgerDir, requestsPerMinute: 1 });
+    expect([counts.requests, counts.done, slept]).toEqual([0, 3, []]);
   });
 
   it.each(['wait', 'stop'] as const)('count the code of an answer that ends them: %s', async (kind) => {
