@@ -128,22 +128,21 @@ function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined):
   const mappedIds = [...(purgePlan?.listedPeople.unifiedIdsInMapping ?? [])].map(([id, unifiedIds]) =>
     JSON.stringify([id, [...unifiedIds].sort()]),
   );
-  return sha256OfJson([
-    'dfinery-elt erasure v1',
-    [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [
-      purgeSettings?.isSuppressedOnly ? null : list.digest,
-      requestSettings === undefined,
-      requestSettings?.again === true,
-    ],
-    purgeSettings && [
-      purgeSettings.places.map(({ name }) => name).sort(),
-      purgeSettings.profileService !== undefined,
-      purgeSettings.byColumn ?? null,
-      mappedIds.sort(),
-    ],
-    purgeSettings && [purgeSettings.beginsNewList, purgeSettings.maxPeople ?? null, purgeSettings.allowsShared],
-  ]);
+  return sha256OfJson({
+    service: [settings.baseUrl, settings.serviceId],
+    maxDeletions: settings.maxDeletionsPerSync,
+    list: purgeSettings?.isSuppressedOnly ? 'suppressed' : list.digest,
+    requests: requestSettings && { again: requestSettings.again },
+    purge: purgeSettings && {
+      places: purgeSettings.places.map(({ name }) => name).sort(),
+      profiles: purgeSettings.profileService !== undefined,
+      byColumn: purgeSettings.byColumn,
+      mapping: mappedIds.sort(),
+      newList: purgeSettings.beginsNewList,
+      maxPeople: purgeSettings.maxPeople,
+      allowsShared: purgeSettings.allowsShared,
+    },
+  });
 }
 
 /** The failure of an erasure that breaks a guard, or of a list without a usable row. */
