@@ -53,18 +53,18 @@ type OnLine = (line: SignedLine) => void;
  */
 export async function readChain(path: string, key: HashKey, previousEnd: ChainEnd, onLine: OnLine) {
   let end = previousEnd;
-  const broken = (problem: string) => {
-    const sentence = `${basename(path)}, line ${end.lineCount + 1} ${problem}.`;
-    return { end, tornBytes: 0, problem: sentence };
+  const intact = (tornBytes = 0) => ({ end, tornBytes, problem: undefined });
+  const broken = (clause: string) => {
+    const problem = `${basename(path)}, line ${end.lineCount + 1} ${clause}.`;
+    return { end, tornBytes: 0, problem };
   };
-  const whole = (tornBytes: number) => ({ end, tornBytes, problem: undefined });
   const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (fileSize < end.size) return broken('and lines before it are missing');
-  if (fileSize === end.size) return whole(0);
+  if (fileSize === end.size) return intact();
   for await (const lines of readLines(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
     for (const bytes of lines) {
       const size = end.size + bytes.length + 1;
-      if (size > fileSize) return whole(bytes.length);
+      if (size > fileSize) return intact(bytes.length);
       const line = verifiedLine(bytes, key);
       if (typeof line === 'string') return broken(line);
       if (line.prev !== end.head) return broken('does not follow the line before it');
@@ -72,7 +72,7 @@ export async function readChain(path: string, key: HashKey, previousEnd: ChainEn
       onLine(line);
     }
   }
-  return whole(0);
+  return intact();
 }
 
 /**
@@ -87,20 +87,20 @@ export async function verifyLedger(
 ) {
   const expectedMac = expectedHead.trim().toLowerCase();
   let isHeadSeen = expectedMac === EMPTY_CHAIN.head;
-  const { end, tornBytes, problem } = await readChain(path, keys.lineKey, EMPTY_CHAIN, (line) => {
+  const chain = await readChain(path, keys.lineKey, EMPTY_CHAIN, (line) => {
     isHeadSeen ||= line.mac === expectedMac;
     onLine(line);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
-  const problems = [problem ?? (isHeadSeen ? [] : cutOff)].flat();
+  const problem = chain.problem ?? (isHeadSeen ? undefined : cutOff);
   return {
     v: 1,
     kind: 'ledger_verdict',
-    ok: problems.length === 0,
+    ok: problem === undefined,
     file: path,
-    lines: end.lineCount,
-    torn_bytes: tornBytes,
-    problems,
-    head: end.head,
+    lines: chain.end.lineCount,
+    torn_bytes: chain.tornBytes,
+    problems: problem === undefined ? [] : [problem],
+    head: chain.end.head,
   } as const;
 }

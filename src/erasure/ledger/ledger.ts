@@ -1,8 +1,7 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
 // `ledger.ts` writes the lines that `lines.ts` describes. `chain.ts` chains them, and verifies that chain.
 // `ledger-file.ts` finds their file, and derives its keys. `ledger-history.ts` follows all lines, and `id-history.ts`
-// those of one id.
-// `proof.ts` proves it, and `proof-text.ts` says it in words.
+// those of one id. `proof.ts` makes the proof of an erasure from them, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -28,8 +27,13 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-/** Gives the lines of a call that are still wanted, once those of other runs are read. */
-type PendingLines = () => readonly LedgerLine[];
+/** A call of `write` that waits for the lock. */
+interface PendingWrite {
+  readonly lines: readonly LedgerLine[];
+  /** Asked once the lines of other runs are read. */
+  readonly isWanted: () => boolean;
+  isWritten: boolean;
+}
 
 /**
  * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
@@ -45,7 +49,7 @@ export class Ledger {
   readonly #clock: Clock;
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
-  readonly #pending: PendingLines[] = [];
+  readonly #pending: PendingWrite[] = [];
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
   #writes: Promise<void> = Promise.resolve();
 
@@ -110,16 +114,12 @@ export class Ledger {
     const at = new Date(this.#clock.now()).toISOString();
     const { keyCheck: key_check } = this.keys.lineKey;
     const lines = contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
-    let isWritten = false;
-    const linesIfWanted = () => {
-      isWritten = isWanted();
-      return isWritten ? lines : [];
-    };
-    this.#pending.push(linesIfWanted);
+    const pendingWrite: PendingWrite = { lines, isWanted, isWritten: false };
+    this.#pending.push(pendingWrite);
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
-    return isWritten;
+    return pendingWrite.isWritten;
   }
 
   async #writePending(folder: string): Promise<void> {
@@ -129,12 +129,13 @@ export class Ledger {
     await withDiskErrors(diskContextOf(folder), appending);
   }
 
-  async #append(folder: string, pending: readonly PendingLines[], checkHeld: () => void): Promise<void> {
+  async #append(folder: string, pending: readonly PendingWrite[], checkHeld: () => void): Promise<void> {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
-      const lines = pending.flatMap((linesIfWanted) => linesIfWanted());
+      for (const pendingWrite of pending) pendingWrite.isWritten = pendingWrite.isWanted();
+      const lines = pending.flatMap((pendingWrite) => (pendingWrite.isWritten ? pendingWrite.lines : []));
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();
