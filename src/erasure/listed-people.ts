@@ -63,11 +63,6 @@ export interface ListedPeople {
   readonly warnings: readonly string[];
 }
 
-interface FindOptions {
-  readonly soughtIds?: readonly ListedId[];
-  readonly isErased?: (listedId: ListedId) => boolean;
-}
-
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
@@ -80,7 +75,8 @@ const NO_WAY =
 export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
-  { soughtIds = listedIds, isErased = () => false }: FindOptions = {},
+  soughtIds = listedIds,
+  isErased: (listedId: ListedId) => boolean = () => false,
 ): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, runtime } = settings;
   const ids = new Set(soughtIds.map(({ id }) => id));

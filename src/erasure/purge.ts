@@ -90,7 +90,7 @@ export async function planPurge(
   const soughtIds = idsToSeek(listedIds, scope);
   const isErased = (listedId: ListedId) =>
     ledger.history.wasErased(listedId.id) && !isToRequestAgain(listedId, ledger, requestSettings);
-  const listedPeople = await findListedPeople(listedIds, settings, { soughtIds, isErased });
+  const listedPeople = await findListedPeople(listedIds, settings, soughtIds, isErased);
 
   // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };

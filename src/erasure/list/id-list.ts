@@ -42,6 +42,7 @@ export interface ListCounts {
   readonly duplicates: number;
   readonly ids: number;
 }
+type RefusedRows = Omit<ListCounts, 'duplicates' | 'ids'>;
 
 /** The ledger gets a line for each id in one string: about 400 characters an id, of 2^29 at most. */
 const MAX_IDS = 1_000_000;
@@ -142,7 +143,7 @@ export class IdList {
 }
 
 /** The reasons of refused rows, as texts for people, each with its number of rows and the first of them. */
-export function rowsByReason({ refused, refused_rows }: Pick<ListCounts, 'refused' | 'refused_rows'>) {
+export function rowsByReason({ refused, refused_rows }: RefusedRows) {
   const refusals = Object.keys(REFUSALS) as Refusal[];
   return refusals.flatMap((refusal) => {
     const count = refused[refusal];
@@ -151,9 +152,7 @@ export function rowsByReason({ refused, refused_rows }: Pick<ListCounts, 'refuse
 }
 
 /** How many rows are refused, and which for what reason; undefined if there are none. */
-export function refusedParagraph(
-  counts: Pick<ListCounts, 'refused' | 'refused_rows' | 'received'>,
-): string | undefined {
+export function refusedParagraph(counts: RefusedRows): string | undefined {
   const reasons = rowsByReason(counts);
   if (reasons.length === 0) return undefined;
   const total = reasons.reduce((sum, { count }) => sum + count, 0);

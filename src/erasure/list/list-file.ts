@@ -113,24 +113,25 @@ async function* readCsv(input: NamedBytes, columns: readonly string[]): Numbered
 /** All rows of CSV with all of their cells, the header first. */
 async function* csvRows(input: NamedBytes): NumberedRows<string> {
   const reader = new RowReader();
-  function* wholeRows(): Generator<[number, string[]]> {
-    while (reader.next()) {
-      // To go on with U+FFFD in place of other bytes would name somebody else.
-      if (reader.replacements.length > 0) throw notUtf8Error(input);
-      yield [reader.rowNumber, reader.row.texts()];
-    }
-  }
   try {
     for await (const chunk of input.bytes) {
       reader.push(chunk);
-      yield* wholeRows();
+      yield* wholeRows(reader, input);
     }
     reader.finish();
-    yield* wholeRows();
+    yield* wholeRows(reader, input);
   } catch (error) {
     if (error instanceof UnusableCsv) throw notUtf8Error(input);
     if (!(error instanceof MalformedCsv)) throw error;
     throw listError(`${input.name} is no whole CSV: ${error.clause}.`);
+  }
+}
+
+function* wholeRows(reader: RowReader, input: NamedBytes): Generator<[number, string[]]> {
+  while (reader.next()) {
+    // To go on with U+FFFD in place of other bytes would name somebody else.
+    if (reader.replacements.length > 0) throw notUtf8Error(input);
+    yield [reader.rowNumber, reader.row.texts()];
   }
 }
 
