@@ -41,10 +41,9 @@ export function checkedTarget<T extends Target>(
 ): T {
   const names = targets.map(({ name }) => name);
   const target = targets.find(({ name }) => name === targetName);
-  if (target === undefined) {
-    if (!TARGETS.some(({ name }) => name === targetName)) throw unknownNameError('target', targetName, names);
+  if (target === undefined && TARGETS.some(({ name }) => name === targetName))
     throw configError(`${targetName} is not possible here: write ${placeUsage(targets)}.`);
-  }
+  if (target === undefined) throw unknownNameError('target', targetName, names);
   const path = pathInFolder(address, folder);
   const loadedBy = TARGETS.find(({ hasPlaceAt }) => hasPlaceAt(path))?.name;
   if (loadedBy === undefined || loadedBy === targetName) return target;

@@ -39,12 +39,11 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     return EXIT.done;
   };
   if (argv[0] === 'help' && argv[1] === 'config') return print(configHelp(columns));
-  const commandLine = await parseCommandLine(wordsAsOptions(argv));
-  const { command, problem, values } = commandLine;
+  const { command, problem, values } = await parseCommandLine(wordsAsOptions(argv));
   if (values.version === true) return print([VERSION]);
   if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));
   if (command === undefined && problem === undefined) return print(await programHelp(columns));
-  return await runCommand(commandLine, system);
+  return await runCommand({ command, problem, values }, system);
 }
 
 /** The line with the word `help` or `version` at its start as an option: `sync --help` for `help sync`. */

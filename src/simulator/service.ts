@@ -11,7 +11,6 @@ export class SimulatedService {
   readonly #counts = { export: 0, profiles: 0, delete: 0 };
   /** The end (ms UTC) of the hour of the limit. The first export after it begins the next hour. */
   #hourEnd = 0;
-  /** Exports that the hour has left. */
   #exportsLeft = 0;
 
   constructor(scenario: Scenario, clock: Clock) {

@@ -97,11 +97,10 @@ export class ProcessTerminal implements Terminal {
   async #waitForLogReader(): Promise<void> {
     if (this.#log.isSettled || this.#hasWaitedForLog) return;
     this.#hasWaitedForLog = true;
-    const drained = this.#log.drain().catch(() => {});
-    const logTaken = drained.then(() => {
+    const logTaken = this.#log.drain().finally(() => {
       this.#hasWaitedForLog = false;
     });
-    await Promise.race([logTaken, this.#clock.sleep(MAX_READER_WAIT_MS)]);
+    await Promise.race([logTaken.catch(() => {}), this.#clock.sleep(MAX_READER_WAIT_MS)]);
   }
 }
 
