@@ -17,10 +17,11 @@ export class Stopped extends Error {
 }
 
 /**
- * Runs `work` with a signal that aborts on SIGTERM or SIGINT. The process then ends by that same signal, so that its
- * parent sees it. It does so once the work has ended, at most 4.5 s later. A second signal ends it at once.
+ * Runs `work`, and ends the process at once with the exit code that it gives: all output must be flushed by then. On
+ * SIGTERM or SIGINT its signal aborts. The process then ends by that same signal, so that its parent sees it. It does
+ * so once the work has ended, at most 4.5 s later. A second signal ends it at once.
  */
-export async function runUntilStopped(work: (signal: AbortSignal) => Promise<void>, clock: Clock): Promise<void> {
+export async function runUntilStopped(work: (signal: AbortSignal) => Promise<number>, clock: Clock): Promise<void> {
   const controller = new AbortController();
   let stoppedBy: NodeJS.Signals | undefined;
   const stop = (name: NodeJS.Signals) => {
@@ -33,7 +34,8 @@ export async function runUntilStopped(work: (signal: AbortSignal) => Promise<voi
   // Work that waits for something that never comes ends with the process, and must not look done.
   process.exitCode = 1;
   try {
-    await work(controller.signal);
+    const exitCode = await work(controller.signal);
+    if (stoppedBy === undefined) process.exit(exitCode);
   } finally {
     for (const name of STOP_SIGNALS) process.off(name, stop);
     if (stoppedBy !== undefined) dieBySignal(stoppedBy);
@@ -47,9 +49,6 @@ function dieBySignal(signal: NodeJS.Signals): void {
   if (process.pid === 1) process.exit(128 + constants.signals[signal]);
   process.kill(process.pid, signal);
 }
-
-/** Ends the process at once; call it only after all output is flushed. */
-export const endNow = (exitCode: number): void => process.exit(exitCode);
 
 /**
  * Lets the heap grow to five times its used part before V8 collects all garbage. V8 counts received bytes as growth of

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty';
 import { systemClock } from '../base/clock.ts';
 import { enforceCertificateChecks, systemEnv } from '../base/env.ts';
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
-import { endNow, letHeapGrow, runUntilStopped } from '../base/process.ts';
+import { letHeapGrow, runUntilStopped } from '../base/process.ts';
 import { runCommandLine } from './program.ts';
 import { ProcessTerminal } from './terminal/process-terminal.ts';
 import { terminalPrompts } from './terminal/prompts.ts';
@@ -18,13 +18,13 @@ await runUntilStopped(async (signal) => {
   const canAsk = isatty(0) && isatty(2);
   const prompts = canAsk ? terminalPrompts(process.stdin, process.stderr, signal) : undefined;
   const system = { terminal, clock: systemClock, env: systemEnv, signal, prompts };
-  let exitCode: number = await runCommandLine(process.argv.slice(2), system);
+  const exitCode = await runCommandLine(process.argv.slice(2), system);
   try {
     await terminal.drain(signal);
+    return exitCode;
   } catch (error) {
     terminal.log(messageOf(error));
-    exitCode = error instanceof UserError ? error.exitCode : EXIT.failed;
     await terminal.drain(signal).catch(() => {});
+    return error instanceof UserError ? error.exitCode : EXIT.failed;
   }
-  if (!signal.aborted) endNow(exitCode);
 }, systemClock);

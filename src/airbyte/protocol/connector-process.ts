@@ -1,7 +1,7 @@
 import { onAbort } from '../../base/abort.ts';
 import { systemClock } from '../../base/clock.ts';
 import { enforceCertificateChecks, systemEnv } from '../../base/env.ts';
-import { endNow, letHeapGrow, runUntilStopped } from '../../base/process.ts';
+import { letHeapGrow, runUntilStopped } from '../../base/process.ts';
 import { systemRandom } from '../../base/runtime.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
 import type { Connector } from './connector.ts';
@@ -19,7 +19,7 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
   process.on('unhandledRejection', (error) => failure.abort(error));
   await runUntilStopped(async (stopped) => {
     const signal = AbortSignal.any([stopped, failure.signal]);
-    const code = await runConnector(connector, {
+    return await runConnector(connector, {
       args: process.argv.slice(2),
       writer,
       input: { [Symbol.asyncIterator]: () => stdinUntil(signal) },
@@ -28,7 +28,6 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
       random: systemRandom,
       signal,
     });
-    if (!stopped.aborted) endNow(code);
   }, systemClock);
 }
 
