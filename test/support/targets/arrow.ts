@@ -34,7 +34,6 @@ export class ArrowFixture extends Days {
   }
 }
 
-/** Days as they come from an extraction. */
 export async function* asStream(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>): AsyncGenerator<CheckedDay> {
   yield* days;
 }
