@@ -1,8 +1,8 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { EVENT_NAME_ALTERNATIVE } from '../cells/header.ts';
 import { configuredTypeOf, settingsOfTable } from '../table/column-type.ts';
-import type { PlaceState } from '../table/place-state.ts';
-import { EVENTS, TABLES } from '../table/tables.ts';
+import type { PlaceState, TableState } from '../table/place-state.ts';
+import { EVENTS, TABLES, type Table } from '../table/tables.ts';
 import type { LoadOptions } from './contract.ts';
 
 /** The failure for a place that a command needs and that was never loaded. */
@@ -12,8 +12,7 @@ export const notLoadedError = (address: string): UserError =>
 /** Throws a configuration failure if the configured time zone is not that of the place's first load. */
 export function checkTimezone(state: PlaceState | undefined, { address, columnSettings }: LoadOptions): void {
   const { timezone } = columnSettings;
-  // A killed first load may leave a table without a receipt: the next one begins anew.
-  const loadedTables = TABLES.flatMap(({ name }) => state?.[name] ?? []).filter(({ receipts }) => receipts.size > 0);
+  const loadedTables = TABLES.flatMap((table) => loadedTable(state, table) ?? []);
   const otherTable = loadedTables.find((table) => table.timezone !== timezone);
   if (otherTable === undefined) return;
   throw configError(
@@ -29,25 +28,28 @@ export function checkColumnTypes(
 ): void {
   for (const table of loadsProfiles ? TABLES : [EVENTS]) {
     const settings = settingsOfTable(table, columnSettings);
-    // A killed first load of a Parquet folder leaves columns and no receipt: the next one begins anew.
-    const tableState = state?.[table.name];
-    const columns =
-      tableState !== undefined && tableState.receipts.size > 0 ? tableState.columns : table.initialColumns;
+    const columns = loadedTable(state, table)?.columns ?? table.initialColumns;
     // A day may bring a column `event_name`, which a setting of this name then means.
     const possibleColumns = [...columns, { source: EVENT_NAME_ALTERNATIVE }];
     for (const column of columns) configuredTypeOf(column, possibleColumns, settings);
   }
 }
 
+/** A table with a receipt. A killed first load may leave one without, with columns: the next load begins it anew. */
+function loadedTable(state: PlaceState | undefined, { name }: Table): TableState | undefined {
+  const tableState = state?.[name];
+  return tableState !== undefined && tableState.receipts.size > 0 ? tableState : undefined;
+}
+
 /**
  * Throws a transient failure if people were purged from a place since a run opened it. The run has read the suppression
- * list before they were on it, and would bring them back. A purge with `--new-list` shortens the list: unnoticed.
+ * list before they were on it, and would bring them back. A list that a purge began anew may be shorter.
  */
 export function checkNotPurged(
   address: string,
   stateAtOpen: PlaceState | undefined,
   stateNow: PlaceState | undefined,
 ): void {
-  if ((stateNow?.suppressionLength ?? 0) <= (stateAtOpen?.suppressionLength ?? 0)) return;
+  if (stateNow?.suppressionLength === stateAtOpen?.suppressionLength) return;
   throw transientError(`People were purged from ${address} while this run was under way: run again.`);
 }

@@ -92,11 +92,12 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
     expect((await place.verify()).differences).toEqual([]);
   });
 
-  it('ends a run that began before it: people on the list would come back', async () => {
+  it.each([LISTED + 1, LISTED - 1])('ends a run that began before it and its list of %i people', async (listed) => {
     const day = [person('a', 'm1'), person('b', 'm2')];
     await place.load([[place.of(D1, day)]]);
-    const sink = await place.open({ lockWaitMs: 10_000 });
     await purge(async () => LISTED);
+    const sink = await place.open({ lockWaitMs: 10_000 });
+    await purge(async () => listed);
     const committing = sink.commit([place.of(D1, day)], place.commitInfo(D1));
     await expect(committing).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('purged') });
     await sink.close();
