@@ -7,10 +7,9 @@
 //   what a failure is called     `disk-failure.ts`
 
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf, configError, hasCode, undefinedIfAbsent } from '../base/errors.ts';
+import { codeOf, hasCode, undefinedIfAbsent } from '../base/errors.ts';
 import { syncFolder } from './folders.ts';
 import { giveToFolderOwner, PRIVATE_FILE_MODE, setMode } from './permissions.ts';
 
@@ -99,16 +98,3 @@ const NO_LINKS_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOT
 /** True for the error of `link` in a file system that gives a file no second name. */
 export const isLinkUnsupported = (error: unknown): boolean =>
   hasCode(error, NO_LINKS_CODES) && (error as NodeJS.ErrnoException).syscall === 'link';
-
-/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
-export function checkNotMounted(path: string): void {
-  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
-  const escapedPoints = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
-  // Blanks are there as octal numbers.
-  const mountPoints = escapedPoints.map((point) =>
-    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8))),
-  );
-  if (!mountPoints.includes(realpathSync(path))) return;
-  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
-  throw configError(message);
-}

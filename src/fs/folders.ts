@@ -1,4 +1,4 @@
-// Makes folders for this user alone, and syncs the names in them to disk.
+// Makes folders, and syncs the names in them to disk.
 
 import { mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';

@@ -1,6 +1,6 @@
-// Paths of this machine, told from the addresses of buckets and databases.
+// Paths of this machine: told from the addresses of buckets and databases, and refused for dead links and mounts.
 
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { schemeOf, withoutCredentials } from '../base/address.ts';
@@ -27,6 +27,19 @@ export async function refuseDeadLink(path: string, kind: 'file' | 'folder'): Pro
   throw configError(
     `${path} is a link to a ${kind} that is not there: mount its disk, or give the path of that ${kind}.`,
   );
+}
+
+/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
+export function checkNotMounted(path: string): void {
+  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
+  const escapedPoints = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
+  // Blanks are there as octal numbers.
+  const mountPoints = escapedPoints.map((point) =>
+    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8))),
+  );
+  if (!mountPoints.includes(realpathSync(path))) return;
+  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
+  throw configError(message);
 }
 
 /** The absolute path without links. Of what is not there: the path as it is given, made absolute. */

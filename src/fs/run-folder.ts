@@ -11,7 +11,7 @@ import { GROUP_AND_OTHERS_BITS, isProtected } from './permissions.ts';
 const PREFIX = 'dfinery-spool-';
 const RUN_FOLDER = new RegExp(`^${PREFIX}[0-9A-Za-z]{6}$`);
 /** The lock in the folder of a run, which shows that it is alive. */
-const LOCK_FILE = 'run.lease';
+const LOCK_FILE = 'run.lock';
 /** Age (ms) up to which a folder without a lock is kept: its run may be about to take it. */
 const LOCK_GRACE_MS = 60_000;
 

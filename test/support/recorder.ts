@@ -61,7 +61,7 @@ export interface RecorderOptions {
   readonly appended?: (path: string, line: string) => string;
 }
 
-const PASSING = /(^|[./])(lock|lease|tmp)$|(^|\/)(_dfinery\/tmp|spool)(\/|$)/;
+const PASSING = /(^|[./])(lock|tmp)$|(^|\/)(_dfinery\/tmp|spool)(\/|$)/;
 const DATABASE = /\.duckdb(\.rewriting)?(\.[0-9a-f]+\.tmp)?(\.wal)?$/;
 /** Statements after which DuckDB has synced its files. */
 const SYNCS = /^\s*(COMMIT|CHECKPOINT|ATTACH|DETACH)\b/i;
@@ -324,7 +324,7 @@ function write(folder: string, world: World): void {
     const full = join(folder, path);
     if (kept === undefined) fs.mkdirSync(full, { mode: 0o700 });
     else {
-      const isOwners = /(lock|lease)$/.test(basename(path));
+      const isOwners = /lock$/.test(basename(path));
       const bytes = isOwners ? kept.bytes.toString().replace(/"pid":\d+/, `"pid":${DEAD_PID}`) : kept.bytes;
       fs.writeFileSync(full, bytes, { mode: 0o600 });
       const modified = kept.modified === 0 || isOwners ? Date.now() - DOWN_MS : kept.modified;

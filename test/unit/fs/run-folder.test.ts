@@ -17,7 +17,7 @@ beforeEach(() => {
 function deadRun(end: string, mode = 0o700): string {
   const folder = join(root, `dfinery-spool-${end}`);
   mkdirSync(folder);
-  writeFileSync(join(folder, 'run.lease'), ownerText({ pid: DEAD_PID }));
+  writeFileSync(join(folder, 'run.lock'), ownerText({ pid: DEAD_PID }));
   chmodSync(folder, mode);
   return folder;
 }
@@ -44,13 +44,13 @@ describe.runIf(HAS_MODES)('the sweep of dead runs', () => {
   it.each([0o701, 0o710, 0o704, 0o777])('leaves and names a folder that others may use by mode %o', async (mode) => {
     const folder = deadRun('abcdef', mode);
     expect(await sweepRunFolders(root)).toMatchObject({ foreignFolders: [folder] });
-    expect(readdirSync(folder)).toEqual(['run.lease']);
+    expect(readdirSync(folder)).toEqual(['run.lock']);
   });
 
   it('leaves and names a folder of another user', async () => {
     const folder = deadRun('abcdef');
     expect(await sweepWith({ uid: 54_321 })).toMatchObject({ foreignFolders: [folder] });
-    expect(readdirSync(folder)).toEqual(['run.lease']);
+    expect(readdirSync(folder)).toEqual(['run.lock']);
   });
 
   it('removes a folder whose mode is open because the file system keeps none', async () => {

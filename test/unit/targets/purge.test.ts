@@ -59,13 +59,13 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
             'events.duckdb.rewriting',
             'events.duckdb.tmp-0123456789ab/duckdb_temp_storage-0.tmp',
           ]
-        : [`lake/${run}/engine.tmp/x`, `lake/${run}/run.lease`];
+        : [`lake/${run}/engine.tmp/x`, `lake/${run}/run.lock`];
     if (name === 'delta') left.push(`lake/events/event_date=${D1}/part-00000000-0000-4000-8000-000000000000.parquet`);
     const folder = dirname(place.root);
     const long = new Date(Date.now() - 120_000);
     for (const path of left.map((file) => join(folder, file))) {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      writeFileSync(path, path.endsWith('.lease') ? ownerText({ pid: DEAD_PID }) : 'SECRET of a killed run');
+      writeFileSync(path, path.endsWith('.lock') ? ownerText({ pid: DEAD_PID }) : 'SECRET of a killed run');
       utimesSync(path, long, long);
     }
     await place.purge(['m1']);
