@@ -8,7 +8,7 @@ export const command = defineCommand({
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
     const { place } = readPlaceAndConfig(values, [duckdb], context);
-    const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
+    const { writeModels } = await import('../../targets/duckdb/models/write-models.ts');
     const models = await writeModels(place);
     const lines = [...models].map(
       ([name, { grain, parameters }]) =>

@@ -25,9 +25,9 @@ import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
 import { checkColumnTypes, checkNotPurged, checkTimezone } from '../refusals.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
-import { refreshModels } from './models/analytics.ts';
+import { refreshModels } from './models/write-models.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterTable, createTable, isAltered, rowsOfDaysSql, storeBatch } from './row-tables.ts';
+import { alterTable, createTable, rowsOfDaysSql, storeBatch } from './row-tables.ts';
 
 export async function openDuckDbSink(options: LoadOptions): Promise<Sink> {
   const file = options.address;
@@ -103,12 +103,12 @@ class DuckDbSink implements Sink {
     const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
     try {
       return await engine.transaction(async () => {
-        const changesColumns = await prepareTables(engine, stateBefore, plan);
+        await prepareTables(engine, stateBefore, plan);
         const storedBatch = await storeBatch(engine, plan);
         const tableAfter = tableAfterBatch(plan, storedBatch, changedAt);
         const state = withTable(stateBefore, table, tableAfter);
         await writeState(engine, state);
-        if (changesColumns) await refreshModels(engine, state);
+        if (plan.changes.length > 0) await refreshModels(engine, state);
         return { state, commit: commitResultOf(plan, storedBatch, tableAfter) };
       });
     } catch (cause) {
@@ -136,21 +136,16 @@ class DuckDbSink implements Sink {
   async close(): Promise<void> {}
 }
 
-/**
- * Creates the table of a batch, or alters its columns. In a new file it also creates all that is beside the rows. True
- * if columns changed.
- */
-async function prepareTables(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch) {
-  const { table, tableBefore, columns } = plan;
+/** Creates the table of a batch, or alters its columns. In a new file it also creates all that is beside the rows. */
+async function prepareTables(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch): Promise<void> {
+  const { table, tableBefore, columns, changes } = plan;
   const { timezone } = tableBefore;
-  const isNewTable = stateBefore?.[table.name] === undefined;
-  const changesColumns = isNewTable || columns.some(isAltered);
   if (stateBefore === undefined) {
     await createStateTables(engine, timezone);
     // Profiles may come first: every file has a table of events.
     if (table !== EVENTS) await createTable(engine, EVENTS, newTableState(EVENTS, timezone));
   }
+  const isNewTable = stateBefore?.[table.name] === undefined;
   if (isNewTable) await createTable(engine, table, { ...tableBefore, columns });
-  else if (changesColumns) await alterTable(engine, plan);
-  return changesColumns;
+  else if (changes.length > 0) await alterTable(engine, plan);
 }

@@ -32,9 +32,8 @@ export const compactFile = (options: PlaceOptions) =>
   });
 
 /**
- * Copies a file, and works on the file and its copy, which is removed unless `work` moves it. The file is opened for
- * writing, which alone can empty its write-ahead log. Then it is open for reading, which keeps writers away and lets
- * others read. A lock beside it keeps other rewrites from replacing it. Throws UserError.
+ * Copies a file, and works on the file and its copy, which is removed unless `work` moves it. Meanwhile others may read
+ * the file, but not write to it or replace it. Throws UserError.
  */
 export async function withCopy<T>(
   options: PlaceOptions,
@@ -46,14 +45,16 @@ export async function withCopy<T>(
   const copyPath = copyPathOf(realOrGivenPath(file));
   const lock = { subject: `the file ${file}`, waitMs, clock, signal };
   const copying = withLockFile(`${copyPath}.lock`, lock, async (checkHeld) => {
+    // The write-ahead log of a file can only be emptied while the file is open for writing.
     await withLoadedFile(options, 'write', (engine) => engine.emptyWal());
     try {
       return await withLoadedFile(options, 'read_to_copy', async (engine, state) => {
-        // From here on writers cannot open the file.
+        // From here on writers cannot open the file, and readers can.
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);
         }
         removeDatabase(copyPath);
+        // A run that was killed while it made the file may have left it a second name: the bytes would stay under that.
         await removeTemporaries(engine.file);
         await copyDatabase(engine, state, copyPath);
         signal.throwIfAborted();

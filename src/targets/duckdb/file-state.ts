@@ -61,10 +61,10 @@ export interface FileState {
   readonly removedDays: readonly Day[];
 }
 
-/** What is stored as one row. `state` is the export state alone, `profiles` all that is known of their table. */
+/** What is stored as one row. `timezone` and `export_state` are of events, `profiles` is all of the other table. */
 interface StateRow {
   readonly timezone: string | null;
-  readonly state: unknown;
+  readonly export_state: unknown;
   readonly suppression_length: number | null;
   readonly profiles: TableJson | null;
 }
@@ -77,7 +77,7 @@ export async function readFileState(engine: Engine): Promise<FileState> {
   await checkProgramTables(engine, presentNames);
   // In SQL the name of a table is also its row.
   const { stateJson } = await engine.row(`SELECT to_json(${STATE_TABLE}) AS "stateJson" FROM ${STATE_TABLE}`);
-  const { timezone, state: exportState, suppression_length, profiles } = JSON.parse(String(stateJson)) as StateRow;
+  const { timezone, export_state, suppression_length, profiles } = JSON.parse(String(stateJson)) as StateRow;
   const receipts = receiptsOf((await readRecords(engine, DAYS_TABLE)).map(receiptOf));
   const removedDays = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
@@ -87,7 +87,7 @@ export async function readFileState(engine: Engine): Promise<FileState> {
       timezone,
       columns: await readRecords(engine, COLUMNS_TABLE),
       receipts: withPrunedDays(receipts, removedDays, engine.clock.now()),
-      exportState: parseState(exportState),
+      exportState: parseState(export_state),
       changes: await readRecords(engine, CHANGES_TABLE),
     },
     lastRun: (await readRecords(engine, RUNS_TABLE)).at(-1),
@@ -163,7 +163,8 @@ export async function foreignTableNames(engine: Engine, state: PlaceState): Prom
 /** Creates the tables of the state. Called inside the transaction of a commit. */
 export async function createStateTables(engine: Engine, timezone: string | null): Promise<void> {
   await engine.run(
-    `CREATE TABLE ${STATE_TABLE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
+    `CREATE TABLE ${STATE_TABLE} ` +
+      '(v INTEGER, timezone VARCHAR, export_state JSON, suppression_length INTEGER, profiles JSON)',
   );
   await engine.run(`COMMENT ON TABLE ${STATE_TABLE} IS 'The cursor and what belongs to it.'`);
   await engine.run(`INSERT INTO ${STATE_TABLE} (v, timezone) VALUES (${FORMAT_VERSION}, $timezone)`, { timezone });
@@ -176,10 +177,10 @@ export async function createStateTables(engine: Engine, timezone: string | null)
  */
 export async function writeState(engine: Engine, state: PlaceState): Promise<void> {
   const { events, user_profiles, suppressionLength } = state;
-  const columns = '(state, suppression_length, profiles)';
-  const values = '($state, $length, $profiles)';
+  const columns = '(export_state, suppression_length, profiles)';
+  const values = '($export_state, $length, $profiles)';
   await engine.run(`UPDATE ${STATE_TABLE} SET ${columns} = ${values} WHERE ${columns} IS DISTINCT FROM ${values}`, {
-    state: JSON.stringify(events.exportState ?? null),
+    export_state: JSON.stringify(events.exportState ?? null),
     length: suppressionLength ?? null,
     profiles: user_profiles === undefined ? null : JSON.stringify(tableToJson(user_profiles)),
   });

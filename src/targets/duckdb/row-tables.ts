@@ -68,9 +68,6 @@ export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<vo
   if (table.name === EVENTS.name) await createEventViews(engine, columns);
 }
 
-/** True for a column that a batch adds or widens. */
-export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
-
 /** A table with a condition: the rows that a commit of these days replaces. Of a snapshot that is all rows. */
 export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;

@@ -25,7 +25,7 @@ async function holdsWholeDays(fixture: CliFixture, days: number): Promise<void> 
   expect(await fixture.verify()).toEqual([]);
   const [state] = await query(
     fixture.file,
-    "SELECT state->>'from_date' AS day, (SELECT count(*)::INTEGER FROM _dfinery_days) AS n FROM _dfinery_state",
+    "SELECT export_state->>'from_date' AS day, (SELECT count(*)::INTEGER FROM _dfinery_days) AS n FROM _dfinery_state",
   );
   expect(state).toEqual({ day: daysBack(7 - days), n: days });
   expect(await fixture.rows()).toBe(fixture.sim.countRows({ from: daysBack(7), to: daysBack(8 - days) }));

@@ -148,7 +148,7 @@ describe('a DuckDB file', () => {
     await place.load([[place.of(D2, [{ id: 'b' }])]]);
     copyFileSync(place.place, newerPath);
     const newer = await (await DuckDBInstance.create(newerPath)).connect();
-    await newer.run("UPDATE _dfinery_state SET state = state || ' '");
+    await newer.run("UPDATE _dfinery_state SET export_state = export_state || ' '");
     copyFileSync(olderPath, place.place);
     copyFileSync(`${newerPath}.wal`, `${place.place}.wal`);
     newer.closeSync();

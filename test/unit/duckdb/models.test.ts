@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { MODELS } from '../../../src/targets/duckdb/models/models.ts';
+import { writeModels } from '../../../src/targets/duckdb/models/write-models.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
 

@@ -5,7 +5,7 @@ import { DAY_MS } from '../../../src/base/clock.ts';
 import { literal } from '../../../src/base/sql.ts';
 import { EXTERNAL_ID } from '../../../src/cells/header.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
-import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
+import { writeModels } from '../../../src/targets/duckdb/models/write-models.ts';
 import { record } from '../../support/recorder.ts';
 import { filesBelow, Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';

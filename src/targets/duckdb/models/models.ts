@@ -1,5 +1,5 @@
 // This folder: ready views and one macro over the events, in the schema `analytics` of a DuckDB file. Each is made of
-// a SELECT in a file. The dbt project under examples/ has the same models. `analytics.ts` makes them.
+// a SELECT in a file. The dbt project under examples/ has the same models. `write-models.ts` makes them.
 
 import active from './active.sql';
 import eventDictionary from './event_dictionary.sql';
