@@ -48,7 +48,11 @@ export async function commitToTables(
     const tableAfter = await createNextEntry(place, tableBefore, tableChange);
     if (tableAfter === undefined) {
       await storage.remove(uncommittedFiles.map(({ path }) => path));
-      throw transientError(`Another run has committed to ${storage.address}/${name} first: run again.`);
+      const ofVersions =
+        storage.workFolder === undefined
+          ? ' If that run erased people, and the bucket keeps versions, run forget --suppressed after it.'
+          : '';
+      throw transientError(`Another run has committed to ${storage.address}/${name} first: run again.${ofVersions}`);
     }
     tablesAfter[name] = tableAfter;
     uncommittedFiles = uncommittedFiles.filter(({ table }) => table !== name);
