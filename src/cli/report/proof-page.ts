@@ -84,7 +84,7 @@ function purgeText({ removals, unpurged }: ProvedId, place: string): string {
     return rows === 0 ? [] : `${formatCount(rows, 'row')} found ${formatMinute(at)}, removal not recorded`;
   });
   const unpurgedTexts = unpurged.filter(isOfPlace).map(({ since }) => `not purged since ${formatMinute(since)}`);
-  return [...new Set([...removalTexts, ...unpurgedTexts])].join('; ');
+  return [...removalTexts, ...unpurgedTexts].join('; ');
 }
 
 const whatStays = ({ summary }: Proof): (string | Html)[] => [
