@@ -18,35 +18,39 @@ export const DAY_STATES = {
 
 type DayState = keyof typeof DAY_STATES;
 
-export type ReportedDay = Readonly<ReturnType<typeof reportedDays>[number]>;
+export interface ReportedDay {
+  readonly day: Day;
+  readonly state: DayState;
+  /** Rows of its latest export. */
+  readonly rows: number | undefined;
+  /** Until the service drops it. */
+  readonly daysLeft: number;
+}
 
-/**
- * Every day from the first that was wanted through today, with what became of it. `rows` are those of its latest
- * export. `daysLeft`: until the service drops it.
- */
-export function reportedDays(report: PlaceReport, now: number, historyDays: number) {
+/** Every day from the first that was wanted through today, with what became of it. */
+export function reportedDays(report: PlaceReport, now: number, historyDays: number): ReportedDay[] {
   const today = dayAt(now);
   const { exportState, receipts } = report.state.events;
-  const gaps = new Set(exportState?.gaps);
-  const recordedDays = [...receipts.keys(), ...gaps].sort();
+  const recordedDays = [...receipts.keys(), ...(exportState?.gaps ?? [])].sort();
   const firstDay = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
   if (firstDay === undefined) return [];
-  const readAgainDays = new Set(exportState?.read_again);
   const lastDay = laterOf(today, recordedDays.at(-1) ?? today);
-  // The first of these that holds: a day may be in several at once.
-  const stateOfDay = (day: Day, daysLeft: number): DayState => {
-    const receipt = receipts.get(day);
-    if (readAgainDays.has(day) && receipt?.is_over === true) return 'read-again';
-    if (receipt?.pruned === true) return 'pruned';
-    if (receipt?.is_over === true) return 'loaded';
-    if (gaps.has(day) || daysLeft < 0) return 'lost';
-    if (daysLeft <= LOST_SOON_DAYS) return 'lost-soon';
-    return receipt === undefined ? 'not-there-yet' : 'so-far';
-  };
   return daysOf(firstDay, lastDay).map((day) => {
     const daysLeft = daysUntilLost(day, today, historyDays);
-    return { day, state: stateOfDay(day, daysLeft), rows: receipts.get(day)?.rows, daysLeft };
+    return { day, state: stateOfDay(day, daysLeft, report), rows: receipts.get(day)?.rows, daysLeft };
   });
+}
+
+/** The first of these that holds: a day may be in several at once. */
+function stateOfDay(day: Day, daysLeft: number, { state }: PlaceReport): DayState {
+  const { exportState, receipts } = state.events;
+  const receipt = receipts.get(day);
+  if (exportState?.read_again?.includes(day) && receipt?.is_over) return 'read-again';
+  if (receipt?.pruned) return 'pruned';
+  if (receipt?.is_over) return 'loaded';
+  if (exportState?.gaps?.includes(day) || daysLeft < 0) return 'lost';
+  if (daysLeft <= LOST_SOON_DAYS) return 'lost-soon';
+  return receipt === undefined ? 'not-there-yet' : 'so-far';
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
