@@ -44,9 +44,9 @@ export class DeletionClient {
   }
 
   /**
-   * Sends one deletion, of an id that is valid Unicode. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
-   * be sent at all. The service and the network never make it reject. `hasConfirmed` is asked after the answer: whether
-   * the service has confirmed a deletion.
+   * Sends one deletion, of an id that is valid Unicode. Whatever service and network do is an answer. Rejects with the
+   * signal's reason, and with a configuration failure if nothing can be sent at all. `hasConfirmed` is asked after the
+   * answer: whether the service has confirmed a deletion.
    */
   async deleteProfile(externalId: string, signal: AbortSignal, hasConfirmed: () => boolean): Promise<DeletionAnswer> {
     signal.throwIfAborted();
@@ -85,18 +85,11 @@ export class DeletionClient {
   }
 }
 
-const answerWithoutStatus = (kind: DeletionKind, code: string, message: string): DeletionAnswer => ({
-  kind,
-  code,
-  status: undefined,
-  message,
-  quotaReport: {},
-});
-
 /** The answer where none came, or no whole one: the profile may be deleted, and a second request is harmless. */
 function answerForError(error: unknown, host: string): DeletionAnswer {
   const { needsUser, code, clause } = networkProblem(error, host, 'base_url');
-  if (needsUser) return answerWithoutStatus('stop', code, sentenceOf(clause));
+  const noAnswer = { code, status: undefined, quotaReport: {} };
+  if (needsUser) return { ...noAnswer, kind: 'stop', message: sentenceOf(clause) };
   const kind = error instanceof BodyMismatch && !error.isBroken ? 'undecided' : 'retry';
-  return answerWithoutStatus(kind, code, `Not sure whether it is deleted: ${clause}.`);
+  return { ...noAnswer, kind, message: `Not sure whether it is deleted: ${clause}.` };
 }
