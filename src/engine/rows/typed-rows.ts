@@ -8,16 +8,19 @@ import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
 import { type PlannedTable, queryOfDownloads, type RowsQuery } from './rows-query.ts';
 
+/** Stores the rows of a query. Returns their number. */
+type StoreRows = (query: RowsQuery) => Promise<number>;
+
 /**
  * Stores the rows of downloads. The caller has begun a transaction. Those without duplicate ids share one query, since
  * each statement takes blocks for every column. In each other download equal keys are numbered. Throws unless all rows
- * of the files are stored. `storeRows` stores the rows of a query, and returns their number.
+ * of the files are stored.
  */
 export async function storeTypedRows(
   engine: Engine,
   plannedTable: PlannedTable,
   downloads: readonly CheckedDay[],
-  storeRows: (query: RowsQuery) => Promise<number>,
+  storeRows: StoreRows,
 ): Promise<void> {
   const downloadsWithRows = downloads.filter((download) => keptRowsOf(download) > 0);
   const uniqueIdDownloads = downloadsWithRows.filter((download) => !mayHaveDuplicateIds(download));
@@ -25,17 +28,15 @@ export async function storeTypedRows(
     checkRowCount(uniqueIdDownloads, await storeRows(queryOfDownloads(uniqueIdDownloads, plannedTable)));
   }
   for (const download of downloadsWithRows.filter(mayHaveDuplicateIds)) {
-    const storedRows = await storeRows(await stageNumbered(engine, queryOfDownloads([download], plannedTable)));
-    await engine.run(`DROP TABLE ${STAGE_TABLE}`);
-    checkRowCount([download], storedRows);
+    checkRowCount([download], await storeNumbered(engine, queryOfDownloads([download], plannedTable), storeRows));
   }
 }
 
 /** Temporary table: the rows of a download. DuckDB numbers them in its pseudo column `rowid`. */
 const STAGE_TABLE = '_dfinery_stage';
 
-/** Stages the rows of a download in their order. Rows with the ids `a`, `b`, `a` get the keys `a`, `b`, `a#2`. */
-async function stageNumbered(engine: Engine, query: RowsQuery): Promise<RowsQuery> {
+/** Stores the rows of a download in their order. Rows with the ids `a`, `b`, `a` get the keys `a`, `b`, `a#2`. */
+async function storeNumbered(engine: Engine, query: RowsQuery, storeRows: StoreRows): Promise<number> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${query.sql}`);
   // Windows hold the keys of repeated ids alone, since those of whole rows take more memory.
@@ -50,7 +51,9 @@ async function stageNumbered(engine: Engine, query: RowsQuery): Promise<RowsQuer
       QUALIFY row_number() OVER by_key > 1
     ) numbered ON stage.rowid = numbered.stage_rowid
     ORDER BY stage.rowid`;
-  return { ...query, sql };
+  const storedRows = await storeRows({ ...query, sql });
+  await engine.run(`DROP TABLE ${STAGE_TABLE}`);
+  return storedRows;
 }
 
 /** Throws a MisreadFileError: the engine then reads the files once more, in one thread. */
