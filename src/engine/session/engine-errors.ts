@@ -147,7 +147,7 @@ export function engineError(thrown: unknown, place: string, pathOnDisk: string =
   return systemError(refusal, { detail: withoutCells(text) });
 }
 
-/** Why DuckDB refused a statement, if for what others made of the tables, such as a foreign key; else undefined. */
+/** What DuckDB refused, if that may be for a change of the tables by others, such as a foreign key; else undefined. */
 export function tableRefusalOf(thrown: unknown): string | undefined {
   const text = messageOf(thrown);
   return STATEMENT_ERROR.test(text) || text.startsWith('Constraint Error') ? withoutCells(text) : undefined;

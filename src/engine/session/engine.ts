@@ -6,7 +6,7 @@ import { isCsvMisread, isEngineFailure } from './engine-errors.ts';
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; each transaction sets it. */
 export const PARALLEL_VARIABLE = 'dfinery_reads_in_parallel';
 
-/** The name of the file among the databases of its instance; statements that name no database are about it. */
+/** The name under which the file is attached. Statements that name no database are about it. */
 export const MAIN_DATABASE = 'main_file';
 
 export type ResultRow = Readonly<Record<string, unknown>>;

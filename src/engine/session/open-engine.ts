@@ -102,10 +102,9 @@ async function attach(
     try {
       return await attachOnce(connection, file, access);
     } catch (error) {
-      // A UserError says that this process has the file open, or that another one has replaced it.
-      const isTemporary = error instanceof UserError || isEngineFailure(error, 'fileInUse');
+      const isTransient = error instanceof UserError && error.kind === 'transient';
       const pause = pauses.next();
-      if (!isTemporary || pause.done) throw error;
+      if (!(isTransient || isEngineFailure(error, 'fileInUse')) || pause.done) throw error;
       await clock.sleep(pause.value, signal);
     }
   }
