@@ -10,8 +10,8 @@ export interface InputState {
   /** The `streamKey` of its stream; undefined for a state of all streams. */
   readonly key: string | undefined;
   /** The text of the message, unchanged: up to the last member of its state, and from there on. */
-  readonly beforeStats: string;
-  readonly afterStats: string;
+  readonly beforeStateEnd: string;
+  readonly fromStateEnd: string;
 }
 
 /** The name of no member of a state. */
@@ -55,7 +55,7 @@ function stateIn({ state }: JsonObject, text: string, lineNumber: number): Input
     throw lineError(lineNumber, 'is a STATE without content');
   const { stream_descriptor: stream } = isObject(state.stream) ? state.stream : {};
   const key = isObject(stream) ? keyOf(stream.name, stream.namespace, lineNumber) : undefined;
-  return { type: 'STATE', key, beforeStats: text.slice(0, end), afterStats: text.slice(end) };
+  return { type: 'STATE', key, beforeStateEnd: text.slice(0, end), fromStateEnd: text.slice(end) };
 }
 
 /**

@@ -45,14 +45,15 @@ export class StateQueue {
         const decision = isRefused ? 'rejected' : this.#decisions.get(item.id);
         if (decision === undefined) return;
         const counts = this.#unreported.get(item.key) ?? { recordCount: 0, rejectedRecordCount: 0 };
-        counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
+        if (decision === 'done') counts.recordCount++;
+        else counts.rejectedRecordCount++;
         this.#unreported.set(item.key, counts);
       }
     }
   }
 
   /** Writes a state as it came, plus the counts of its rows that no earlier state has reported. */
-  #echo({ key, beforeStats, afterStats }: InputState): void {
+  #echo({ key, beforeStateEnd, fromStateEnd }: InputState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
     for (const [rowKey, counts] of this.#unreported) {
       if (key !== undefined && key !== rowKey) continue;
@@ -61,7 +62,7 @@ export class StateQueue {
       this.#unreported.delete(rowKey);
     }
     // Of two members with one name readers take the last: the state may have one, which is null as a rule.
-    const line = `${beforeStats},"destinationStats":${JSON.stringify(stats)}${afterStats}`;
+    const line = `${beforeStateEnd},"destinationStats":${JSON.stringify(stats)}${fromStateEnd}`;
     // `drain` of the writer rejects all the same; this only keeps the rejection from being called unhandled.
     this.#writer.writeLine(line).catch(() => {});
   }

@@ -1,4 +1,4 @@
-import { EXIT, type UserError } from '../../base/errors.ts';
+import { EXIT } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
@@ -47,8 +47,11 @@ export const write: Verb = async (context) => {
       },
     });
     for (const warning of report.warnings) logger.warn('erase.plan', warning);
-    if (config.dryRun) return endDryRun(report, failure, logger);
-    if (report.mode === 'executed') {
+    if (config.dryRun) {
+      logReport(report, logger);
+      // A guard is no failure here: a dry run is there to show it.
+      if (failure === undefined || failure.exitCode === EXIT.guard) return warnOfDryRun(report, logger);
+    } else if (report.mode === 'executed') {
       // After a wrong token, service or field the rows must come again.
       if (failure?.exitCode !== EXIT.usage) queue.echoDecided();
       await writer.drain();
@@ -70,11 +73,8 @@ function applyRow(idList: IdList, data: JsonObject, rowNumber: number, config: D
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
-/** Says what a real run would do. A guard is no failure here: a dry run is there to show it. */
-function endDryRun(report: ErasureReport, failure: UserError | undefined, logger: Logger): undefined {
-  logReport(report, logger);
-  if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
-  const { guard, to_request: count } = report;
+/** Says what a real run would do. */
+function warnOfDryRun({ guard, to_request: count }: ErasureReport, logger: Logger): undefined {
   if (guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${guard}`);
   logger.warn(
     'erase.dry_run',
