@@ -9,14 +9,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import {
-  type KeyCheck,
-  type KeyCheckByUnifiedId,
-  looksHashed,
-  PLAIN,
-  personIdOf,
-  type SuppressedPeople,
-} from '../engine/people/people.ts';
+import { type KeyCheck, type KeyCheckByUnifiedId, looksHashed, PLAIN, personIdOf } from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
@@ -84,8 +77,8 @@ export class SuppressionList {
     return { has, length: hmacs.length };
   }
 
-  /** Reads the people for a purge. */
-  readPeople(): SuppressedPeople {
+  /** Reads the `SuppressedPeople` for a purge. */
+  readPeople() {
     return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keySource));
   }
 

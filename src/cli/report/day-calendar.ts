@@ -18,16 +18,15 @@ export const DAY_STATES = {
 
 type DayState = keyof typeof DAY_STATES;
 
+/** What became of a day. `rows` are those of its latest export. `daysLeft`: until the service drops it. */
 export interface ReportedDay {
   readonly day: Day;
   readonly state: DayState;
-  /** Rows of its latest export. */
   readonly rows: number | undefined;
-  /** Until the service drops it. */
   readonly daysLeft: number;
 }
 
-/** Every day from the first that was wanted through today, with what became of it. */
+/** Every day from the first that was wanted through today. */
 export function reportedDays(report: PlaceReport, now: number, historyDays: number): ReportedDay[] {
   const today = dayAt(now);
   const { exportState, receipts } = report.state.events;

@@ -22,17 +22,11 @@ import { keepNearest } from './spelling.ts';
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine is closed. */
 export type RowConditions = ByTable<string>;
 
-export interface FoundPeople {
-  readonly people: PeopleInPlace;
-  /** Their rows, and those of the people of the suppression list. */
-  readonly conditions: RowConditions;
-}
-
 /**
- * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
- * for a column whose hashes need another key.
+ * Finds people in both tables of a place. Whoever is found in one of them leaves both. `conditions`: their rows, and
+ * those of the people of the suppression list. Throws a configuration failure for a column whose hashes need another key.
  */
-export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
+export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, suppressedPeople, hashKey } = query;
 
   // 1. The rows that hold an id.
@@ -72,7 +66,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
     ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings([PLAIN]) ?? []),
     ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(unifiedKeyChecks)),
   ];
-  const people = {
+  const people: PeopleInPlace = {
     ...counts,
     hasByColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),

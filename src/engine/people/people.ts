@@ -34,9 +34,7 @@ export interface SearchedPlace {
 }
 
 /** A table of such a place. */
-export interface SearchedTable {
-  readonly engine: Engine;
-  readonly placeName: string;
+export interface SearchedTable extends Pick<SearchedPlace, 'engine' | 'placeName'> {
   readonly name: TableName;
   readonly state: TableState;
   readonly relation: string;
@@ -45,9 +43,8 @@ export interface SearchedTable {
 /** Unified ids by external id. */
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
-/** The check value of the key of a hash, or `PLAIN`. */
+/** The check value of the key of a hash; `PLAIN` for a text that is no hash. */
 export type KeyCheck = string | undefined;
-/** In place of a check value: the text is no hash. */
 export const PLAIN: KeyCheck = undefined;
 
 /** Unified ids, each with the check value of the key of its hash. `PLAIN` also for one without rows. */
