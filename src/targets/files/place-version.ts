@@ -68,6 +68,9 @@ export interface FileChange {
   readonly newFile: NewFile | undefined;
 }
 
+export const newFilesIn = (fileChanges: readonly FileChange[]): NewFile[] =>
+  fileChanges.flatMap(({ newFile }) => newFile ?? []);
+
 /** A change of a place, and the state after it. */
 export interface PlaceChange {
   readonly kind: 'load' | 'purge' | 'prune';

@@ -2,11 +2,11 @@ import { transientError } from '../../../base/errors.ts';
 import { mapConcurrently } from '../../../storage/concurrently.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
-import type { PlaceChange, PlaceVersion } from '../place-version.ts';
+import { newFilesIn, type PlaceChange, type PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { stateActions } from './delta-state.ts';
 import type { DeltaTable } from './delta-table.ts';
-import { createNextEntry, newFilesIn, type TableChange } from './next-entry.ts';
+import { createNextEntry, type TableChange } from './next-entry.ts';
 import { renewCheckpointIfDue } from './protocol/checkpoint.ts';
 import { retentionMsOf } from './vacuum.ts';
 

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import type { OpenPlace } from '../format.ts';
-import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
+import { newFilesIn, type PlaceChange } from '../place-version.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { type DeltaTable, tableOf } from './delta-table.ts';
 import { addAction, removeAction } from './file-actions.ts';
@@ -24,9 +24,6 @@ const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
 export interface TableChange extends Omit<PlaceChange, 'state'> {
   readonly state: LogState;
 }
-
-export const newFilesIn = (fileChanges: readonly FileChange[]): NewFile[] =>
-  fileChanges.flatMap(({ newFile }) => newFile ?? []);
 
 /** Makes a change visible by the next entry; undefined if another writer has created that. */
 export async function createNextEntry(

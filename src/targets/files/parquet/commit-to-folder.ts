@@ -1,11 +1,12 @@
 import { lstat, rmdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { hasCode } from '../../../base/errors.ts';
+import type { ExportState } from '../../../extract/export-state.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { withReceipts } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import type { FileChange, PlaceChange } from '../place-version.ts';
+import { type FileChange, newFilesIn, type PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import {
   type FolderPlace,
@@ -85,29 +86,33 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  *
  *   receipt of a new file            as before: `compareFile` adopts the new one with the file
  *   receipt of a day without a file  as after: the day would else count as removed by a user
- *   cursor of events                 as before, at first at its start: the next run loads the days without files. But
- *                                    people are found by what new files hash, so filters and hashed columns are as after
  */
 function interimState(versionBefore: FolderVersion, { state: after, fileChanges }: PlaceChange): PlaceState {
   const { state: before } = versionBefore;
-  const newFiles = fileChanges.flatMap(({ newFile }) => newFile ?? []);
+  const newFiles = newFilesIn(fileChanges);
   const newDays = new Set(newFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day));
   const hasNewProfiles = newFiles.some(({ table }) => table === USER_PROFILES.name);
   const otherReceipts = [...after.events.receipts.values()].filter(({ day }) => !newDays.has(day));
-  const { exportState: exportAfter } = after.events;
-  const { start_date, filters, hashed } = exportAfter ?? {};
-  const exportBefore =
-    before.events.exportState ?? (exportAfter && { ...exportAfter, ...(start_date && { from_date: start_date }) });
   return {
     ...after,
     events: {
       ...after.events,
       receipts: withReceipts(before.events.receipts, otherReceipts),
-      exportState: exportBefore && { ...exportBefore, ...(filters && { filters }), ...(hashed && { hashed }) },
+      exportState: after.events.exportState && interimCursor(before.events.exportState, after.events.exportState),
     },
     user_profiles: after.user_profiles && {
       ...after.user_profiles,
       ...(hasNewProfiles && { receipts: storedProfilesOf(versionBefore)?.receipts ?? new Map() }),
     },
   };
+}
+
+/**
+ * The cursor and its companions between these steps: as before, at first at the start, so that the next run loads the
+ * days that have no file yet. By filters and hashed columns people are found in the new files: these are as after.
+ */
+function interimCursor(before: ExportState | undefined, after: ExportState): ExportState {
+  const { start_date, filters, hashed } = after;
+  const cursor = before ?? { ...after, ...(start_date && { from_date: start_date }) };
+  return { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) };
 }

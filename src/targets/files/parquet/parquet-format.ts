@@ -40,8 +40,8 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     // Read last: another process may have made the first commit meanwhile.
     const stateFile = await readStateFile(storage);
     if (stateFile?.state[table] !== undefined) return;
-    if (stateFile !== undefined || !objects.some(({ path }) => dayOfPath(path) !== undefined))
-      throw foreignFilesError(storage.address, table);
+    const isStateLost = stateFile === undefined && objects.some(({ path }) => dayOfPath(path) !== undefined);
+    if (!isStateLost) throw foreignFilesError(storage.address, table);
     throw configError(
       `${storage.address} holds files of this program, but its ${STATE_FILE} is gone: restore it from a copy, or move ` +
         'the files away.',

@@ -75,8 +75,8 @@ export function parseAction(text: string, table: TableName, subject: string): Ac
   if (name === undefined) return undefined;
   const action: unknown = { [name]: members[name] };
   if (!validAction<Action>(action)) throw damagedError(subject, problemTexts(validAction)[0]);
-  const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
-  if (path !== undefined && !isDataFile(`${table}/${path}`))
+  const isForeign = ({ path }: Pick<Add, 'path'>) => !isDataFile(`${table}/${path}`);
+  if (('add' in action && isForeign(action.add)) || ('remove' in action && isForeign(action.remove)))
     throw damagedError(subject, 'it names a file that this program did not write');
   return action;
 }
