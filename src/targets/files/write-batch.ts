@@ -10,12 +10,12 @@ import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
 import { commitResultOf, type StoredBatch, tableAfterBatch } from '../../table/commit.ts';
 import { withoutRows } from '../../table/place-state.ts';
-import { nextChangedAt, type StoredReceipt } from '../../table/receipts.ts';
+import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
 import type { OpenPlace } from './format.ts';
 import { readParquetSql, writeTableFile } from './parquet-file.ts';
-import type { FileChange, NewFile, PlaceVersion, TableFile } from './place-version.ts';
+import { type FileChange, type NewFile, newFilesIn, type PlaceVersion, type TableFile } from './place-version.ts';
 import { localPathOf, relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
@@ -39,13 +39,15 @@ export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: 
   const context = { place, plan, filesBefore: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
   const fileChanges: FileChange[] = [];
   for (const download of writtenDownloads) fileChanges.push(...(await changesOfDay(context, download)));
-  const newFiles = new Map(fileChanges.map(({ day, newFile }) => [day, newFile]));
-  const batchPaths = writtenDownloads.flatMap(({ receipt }) => newFiles.get(receipt.day)?.localPath ?? []);
+  const writtenDays = new Set(writtenDownloads.map(({ receipt }) => receipt.day));
+  const writtenFiles = newFilesIn(fileChanges).filter(({ day }) => writtenDays.has(day));
+  const writtenPaths = writtenFiles.map(({ localPath }) => localPath);
   const storedBatch: StoredBatch = {
     rowsByDay: new Map(fileChanges.map(({ day, newFile }) => [day, newFile?.rows ?? 0])),
     widenedDays: await findWidenedDays(context),
+    // Those of a neighbour were counted when its rows came.
     rescuedCells:
-      batchPaths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(batchPaths)),
+      writtenPaths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(writtenPaths)),
   };
   const tableAfter = tableAfterBatch(plan, storedBatch, changedAt);
   return { fileChanges, tableAfter, commit: commitResultOf(plan, storedBatch, tableAfter) };
@@ -65,11 +67,11 @@ async function changesOfDay(context: BatchContext, download: CheckedDay): Promis
 
 /** Writes the file of one day; undefined if it has no row. */
 async function writeDay(context: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
-  const { place, plan } = context;
+  const { place, plan, changedAt } = context;
   const { layout } = place.format;
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
-  const receipt = storedReceiptOf(context, download, keptRowsOf(download));
+  const receipt = { ...download.receipt, rows_stored: keptRowsOf(download), changed_at: changedAt };
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
   // All rows of one download come by one query; without a row none comes.
@@ -85,14 +87,14 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
 
 /** Writes the file of a day without the rows that the next day has, too; undefined if no row is left. */
 async function leaveRowsToNextDay(context: BatchContext, file: NewFile, download: CheckedDay) {
-  const { place, plan, filesBefore } = context;
+  const { place, plan, filesBefore, changedAt } = context;
   const nextFile = filesBefore.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
   const sharedSql = isAlsoInSql(plan, await localPathOf(place, nextFile));
   const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
-  const receipt = storedReceiptOf(context, download, file.rows - rowsLost);
+  const receipt = { ...download.receipt, rows_stored: file.rows - rowsLost, changed_at: changedAt };
   const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
   return writeTableFile(place, EVENTS.name, query, receipt);
 }
@@ -115,10 +117,6 @@ function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
   const rowIdSql = sharedRowIdSql(columns);
   return `coalesce(${rowIdSql} IN (SELECT ${rowIdSql} FROM ${readParquetSql([path])}), false)`;
 }
-
-const storedReceiptOf = ({ changedAt }: BatchContext, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {
-  return { ...receipt, rows_stored, changed_at: changedAt };
-};
 
 /** The stored days that have a value in a column that widens. */
 async function findWidenedDays({ place, plan, filesBefore }: BatchContext): Promise<ReadonlySet<Day>> {
