@@ -221,16 +221,18 @@ describe('a Delta table on a disk', () => {
     expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining(D1)] });
   });
 
-  it('keeps files that left for a day, then removes them, and those of dead runs', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    await place.load([[place.of(D1, [{ id: 'b' }])]]);
+  it('keeps files that left for a day, then removes them, those of profiles and of dead runs, too', async () => {
+    for (const id of ['a', 'b']) {
+      await place.load([[place.of(D1, [{ id }])]]);
+      await place.loadProfiles(place.snapshot('df_external_id,df_unified_id\n1,u1\n'));
+    }
     writeFileSync(join(place.place, `events/event_date=${D1}/${PART}`), 'of a dead run');
     const parquet = () => filesBelow(place.place).filter((path) => path.endsWith('.parquet')).length;
     await place.load([]);
-    expect(parquet()).toBe(3);
+    expect(parquet()).toBe(5);
     place.clock = inTwoDays();
     await place.load([]);
-    expect(parquet()).toBe(1);
+    expect(parquet()).toBe(2);
     expect(await place.keys()).toEqual([`${D1} b`]);
   });
 

@@ -1,7 +1,6 @@
 import { appendFileSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { DAY_MS } from '../../../src/base/clock.ts';
 import { literal } from '../../../src/base/sql.ts';
 import { EXTERNAL_ID } from '../../../src/cells/header.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
@@ -261,14 +260,6 @@ describe('the table user_profiles of a Delta place', () => {
     await place.purge(['m1']);
     for (const path of others) expect(readFileSync(join(place.root, path), 'utf8')).toBe('Erna');
     expect(readFileSync(profiles(...FIRST_ENTRY), 'utf8')).toBe('garbage');
-  });
-
-  it('loses its former file in time, also if it is no longer loaded', async () => {
-    await place.loadProfiles(place.snapshot(FIRST));
-    await place.loadProfiles(place.snapshot(FIRST));
-    place.clock = { ...place.clock, now: () => Date.now() + 2 * DAY_MS };
-    await place.load([]);
-    expect(dataFiles()).toHaveLength(1);
   });
 
   it('is not made by a run that began before people were purged', async () => {
