@@ -24,34 +24,40 @@ export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): 
 
 /** Compares every file with the version. If all are whole, it compares the rows with the receipts. */
 async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyResult> {
-  const { state } = version;
-  const messages = damageWarnings(version);
-  for (const { path, isSeenByReaders } of await place.format.findForeignFiles(place, version)) {
-    if (isSeenByReaders) messages.push(`${path} is not of this program, and readers see it`);
-  }
-  for (const file of version.files) {
-    place.options.signal.throwIfAborted();
-    const localPath = await localPathOf(place, file);
-    const hash = await withDiskErrors({ path: localPath, verb: 'used' }, hashFile(localPath).catch(undefinedIfAbsent));
-    if (hash === undefined) messages.push(`${file.path} is missing`);
-    else if (hash !== file.sha256) {
-      const isOfDay = file.table === EVENTS.name;
-      const remedy = isOfDay ? syncAdvice([file.day]) : 'remove it and sync with user_profiles set to true';
-      messages.push(`${file.path} is not the file that was written: put the right copy back, or ${remedy}`);
-    }
-  }
-  const differences = messages.map((message): Difference => ({ check: 'files', message }));
+  const { state, files } = version;
+  const fileProblems = await findFileProblems(place, version);
+  const differences = fileProblems.map((message): Difference => ({ check: 'files', message }));
   const warnings = dayWarnings(state.events);
   if (differences.length > 0) return { differences, warnings };
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const relation = await relationSqlOf(place, table.name, tableState, version.files);
+    const relation = await relationSqlOf(place, table.name, tableState, files);
     const rowsResult = await checkRows(place.engine, table, relation, tableState);
     differences.push(...rowsResult.differences);
     warnings.push(...rowsResult.warnings);
   }
   return { differences, warnings };
+}
+
+/** A sentence about each file that is not as the version has it, and each of others that readers see. */
+async function findFileProblems(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
+  const problems = damageWarnings(version);
+  for (const { path, isSeenByReaders } of await place.format.findForeignFiles(place, version)) {
+    if (isSeenByReaders) problems.push(`${path} is not of this program, and readers see it`);
+  }
+  for (const file of version.files) {
+    place.options.signal.throwIfAborted();
+    const localPath = await localPathOf(place, file);
+    const hash = await withDiskErrors({ path: localPath, verb: 'used' }, hashFile(localPath).catch(undefinedIfAbsent));
+    if (hash === undefined) problems.push(`${file.path} is missing`);
+    else if (hash !== file.sha256) {
+      const isOfDay = file.table === EVENTS.name;
+      const remedy = isOfDay ? syncAdvice([file.day]) : 'remove it and sync with user_profiles set to true';
+      problems.push(`${file.path} is not the file that was written: put the right copy back, or ${remedy}`);
+    }
+  }
+  return problems;
 }
 
 async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceReport> {

@@ -43,7 +43,8 @@ export async function commitToTables(
   };
   const tablesAfter = { ...version.tables };
   for (const { name } of TABLES) {
-    const [tableBefore, tableChange] = [tablesAfter[name], changes[name]];
+    const tableBefore = version.tables[name];
+    const tableChange = changes[name];
     if (tableBefore === undefined || tableChange === undefined) continue;
     const tableAfter = await createNextEntry(place, tableBefore, tableChange);
     if (tableAfter === undefined) {

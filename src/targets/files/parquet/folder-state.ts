@@ -61,7 +61,8 @@ export interface ListedFile extends Omit<FolderFile, 'columns'> {
 export interface StateFile {
   readonly text: string;
   readonly state: PlaceState;
-  readonly filesByPath: ReadonlyMap<string, ListedFile>;
+  /** By path. */
+  readonly listedFiles: ReadonlyMap<string, ListedFile>;
 }
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
@@ -121,7 +122,7 @@ export async function readStateFile(storage: DiskStorage): Promise<StateFile | u
     const columns = hasOtherColumns ? undefined : tableColumns[file.table];
     return { ...file, path: filePath(file.day, file.table), columns };
   });
-  return { text, state, filesByPath: new Map(listedFiles.map((file) => [file.path, file])) };
+  return { text, state, listedFiles: new Map(listedFiles.map((file) => [file.path, file])) };
 }
 
 /** The text of `_dfinery.json` for a version. */
@@ -131,7 +132,7 @@ export function stateTextOf(version: FolderVersion): string {
   const tableColumns = columnsOfTables(state);
   const hasTableColumns = ({ table, columns }: ListedFile) =>
     columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
-  const listedFiles = [...files, ...damagedFiles.flatMap(({ path }) => stateFile?.filesByPath.get(path) ?? [])];
+  const filesToList = [...files, ...damagedFiles.flatMap(({ path }) => stateFile?.listedFiles.get(path) ?? [])];
   const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
@@ -139,7 +140,7 @@ export function stateTextOf(version: FolderVersion): string {
     last_run: state.lastRun,
     events: tableToJson(state.events),
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: listedFiles
+    files: filesToList
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map((file) => {
         const { table, day, bytes, modified, sha256 } = file;

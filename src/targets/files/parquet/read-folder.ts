@@ -95,7 +95,7 @@ async function compareFile(place: FolderPlace, stateFile: StateFile, path: strin
   const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
   const tableState = stateFile.state[table];
   if (onDisk === undefined || tableState === undefined) return {};
-  const listedFile = stateFile.filesByPath.get(path);
+  const listedFile = stateFile.listedFiles.get(path);
   // Of profiles it is that of their one receipt, which a killed first load has not stored.
   const day = dayOfPath(path) ?? [...tableState.receipts.keys()].at(0);
   const storedReceipt = day === undefined ? undefined : tableState.receipts.get(day);
