@@ -28,12 +28,10 @@ const MAX_DICTIONARY_VALUES = 4_096;
 /** The keys of a file's metadata: the receipt of its day or snapshot as JSON, and the name of its table. */
 export const METADATA_KEYS = { receipt: 'dfinery.receipt', table: 'dfinery.table' };
 
-/** `read_parquet` of files; a column that some of them lack is NULL there. `pathColumn`: has the path of a row's file. */
-export const readParquetSql = (paths: readonly string[], pathColumn?: string): string => {
-  const options = ['hive_partitioning = false', `union_by_name = ${paths.length > 1}`];
-  if (pathColumn !== undefined) options.push(`filename = ${literal(pathColumn)}`);
-  return `read_parquet([${paths.map(pathLiteral).join(', ')}], ${options.join(', ')})`;
-};
+/** `read_parquet` of files: a column that some lack is NULL there. `pathColumn`: SQL name of one with their paths. */
+export const readParquetSql = (paths: readonly string[], pathColumn = 'false'): string =>
+  `read_parquet([${paths.map(pathLiteral).join(', ')}], union_by_name = ${paths.length > 1}, ` +
+  `hive_partitioning = false, filename = ${pathColumn})`;
 
 /** The columns of a Parquet file, as they are in it. */
 export async function readFileColumns(engine: Engine, path: string): Promise<FileColumns> {

@@ -3,7 +3,7 @@ import { appendFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
-import { castSql, identifier } from '../../base/sql.ts';
+import { castSql, identifier, literal } from '../../base/sql.ts';
 import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
 import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
@@ -64,7 +64,7 @@ async function selectFilesSql(place: OpenPlace, table: TableName, state: TableSt
   const select = [...daySqls, ...programSqls, ...columnSqls].join(', ');
   if (files.length === 0) return `SELECT ${select} FROM (SELECT '' AS ${PATH_COLUMN} WHERE false)`;
   const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
-  const relation = readParquetSql(paths, PATH_COLUMN);
+  const relation = readParquetSql(paths, literal(PATH_COLUMN));
   return `SELECT ${select} FROM ${relation}`;
 }
 
