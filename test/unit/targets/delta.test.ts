@@ -129,7 +129,8 @@ describe('a Delta table on a disk', () => {
       await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
       return 0;
     });
-    await expect(purge).rejects.toMatchObject({ exitCode: 3 });
+    const message = expect.stringContaining('user_profiles first: run again');
+    await expect(purge).rejects.toMatchObject({ exitCode: 3, message });
     expect(await place.keys()).toEqual([`${D1} b`]);
   });
 
@@ -188,16 +189,6 @@ describe('a Delta table on a disk', () => {
     }
     await sink.close();
     expect(filesBelow(join(place.place, 'events'))).toEqual(before);
-  });
-
-  it('keeps the change of events of a purge that loses the race for the other table', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }, { id: 'b' }])]]);
-    await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
-    const create: Instead = async (real, path, text) => !String(path).startsWith('user_profiles/') && real(path, text);
-    const message = expect.stringContaining('user_profiles first: run again');
-    const purging = withDisk('create', create, () => place.purge(['m1']));
-    await expect(purging).rejects.toMatchObject({ exitCode: 3, message });
-    expect(await place.keys()).toEqual([`${D1} b`]);
   });
 
   it('no longer names a file that a user removed, or another program in a commit', async () => {
