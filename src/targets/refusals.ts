@@ -50,6 +50,6 @@ export function checkNotPurged(
   stateAtOpen: PlaceState | undefined,
   stateNow: PlaceState | undefined,
 ): void {
-  if (stateNow?.suppressionLength === stateAtOpen?.suppressionLength) return;
+  if ((stateNow?.suppressionLength ?? 0) === (stateAtOpen?.suppressionLength ?? 0)) return;
   throw transientError(`People were purged from ${address} while this run was under way: run again.`);
 }
