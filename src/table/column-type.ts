@@ -27,7 +27,7 @@ export function settingsOfTable({ isSnapshot, initialColumns }: Table, settings:
   return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
-/** The type that settings give a column, if they do: that of `columnTypes`, else that of the pinned schema. */
+/** The type that settings give a column: of `columnTypes`, else of the pinned schema, and whether that names it. */
 export function settledType(
   { source, occurrence }: Pick<StoredColumn, 'source' | 'occurrence'>,
   columns: readonly Pick<StoredColumn, 'source'>[],
@@ -46,14 +46,15 @@ export function configuredTypeOf(
   settings: ColumnSettings,
 ) {
   const { source, type } = column;
-  const { configuredType, isPinned } = settledType(column, columns, settings);
+  const settled = settledType(column, columns, settings);
+  const { configuredType } = settled;
   if (configuredType !== undefined && !canHoldStored(column, configuredType, settings)) {
     throw configError(
       `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which ` +
         `column_types or the pinned schema names: take it out there${isOfService(column) ? '' : ', or load into another place'}.`,
     );
   }
-  return { configuredType, isPinned };
+  return settled;
 }
 
 const canHoldStored = ({ type, forms }: StoredColumn, newType: ColumnType, { timezone }: ColumnSettings): boolean =>
@@ -91,11 +92,10 @@ export function typeAfterDay(
   const serviceType = isOfService(column) ? typeByService(column, declaredType, settings) : null;
   const fixedType = configuredType ?? serviceType ?? (isFrozen ? storedType : null);
 
-  if (storedType === null && !isPinned) {
-    const mayBeAdded = !isFrozen || configuredType !== undefined;
-    const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
-    if (!mayBeAdded || !hasValue) return { type: null, isInferred: true };
-  }
+  // Only in a column of texts is the cell `null` a value.
+  const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
+  const isAdded = isPinned || (hasValue && (!isFrozen || configuredType !== undefined));
+  if (storedType === null && !isAdded) return { type: null, isInferred: true };
   if (fixedType !== null) return { type: fixedType, isInferred: false };
   const zone = zoneOf(settings.timezone);
   const forms = column.forms | newForms;

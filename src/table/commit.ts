@@ -118,9 +118,9 @@ export function commitResultOf(
     ({ day, changed_at }) => changed_at !== tableBefore.receipts.get(day)?.changed_at,
   );
   // The first commit adds all columns of a table, also those that every table has.
-  const isFirst = tableBefore.receipts.size === 0;
-  const addedColumns = typedColumns(columns).filter(({ typeBefore }) => isFirst || typeBefore === null);
-  const widenedColumns = isFirst ? [] : columns.filter(isWidened);
+  const isFirstBatch = tableBefore.receipts.size === 0;
+  const addedColumns = typedColumns(columns).filter(({ typeBefore }) => isFirstBatch || typeBefore === null);
+  const widenedColumns = isFirstBatch ? [] : columns.filter(isWidened);
   return {
     daysWritten: writtenDownloads.map(({ receipt }) => receipt.day),
     rowsWritten: countStoredRows(writtenDownloads.flatMap(({ receipt }) => receipts.get(receipt.day) ?? [])),

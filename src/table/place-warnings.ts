@@ -50,8 +50,10 @@ export function daysWithOtherFilters({ receipts, exportState }: TableState): Day
 /** Warnings about days that are not as the last run would have loaded them. */
 export function dayWarnings(state: TableState): string[] {
   const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
-  const warningOf = (what: string, days: readonly Day[]) =>
-    days.length === 0 ? [] : [`${what}: ${formatDays(days)}.`];
   const otherFiltersDays = daysWithOtherFilters(state);
-  return [...warningOf('pruned', prunedDays), ...warningOf('loaded with other filters or columns', otherFiltersDays)];
+  const warnings: string[] = [];
+  if (prunedDays.length > 0) warnings.push(`pruned: ${formatDays(prunedDays)}.`);
+  if (otherFiltersDays.length > 0)
+    warnings.push(`loaded with other filters or columns: ${formatDays(otherFiltersDays)}.`);
+  return warnings;
 }

@@ -101,7 +101,7 @@ export interface StreamSink extends Pick<Sink, 'recordRun' | 'close'> {
   write(downloads: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<void>;
 }
 
-/** Called for each day, in order, once its reader has taken all of its rows. The first `commit` adds the columns. */
+/** Called for each day, in order, once its reader has taken all of its rows. `commit`: of the first day with all columns. */
 export type OnSent = (download: CheckedDay, commit: CommitResult) => void;
 
 /**

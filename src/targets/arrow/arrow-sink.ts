@@ -26,19 +26,20 @@ export function openArrowSink(pathOrStream: string | Writable, options: LoadOpti
   if (pathOrStream instanceof tty.WriteStream) {
     throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
   }
-  // The schema is known before the first day: then each day is sent as it comes.
-  const isPinned = options.columnSettings.pinnedTypes !== undefined;
   return {
     kind: 'stream',
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof pathOrStream === 'string' || !isPinned,
-    write: (downloads, onSent) => writeStream(downloads, pathOrStream, isPinned, options, onSent),
+    isAllOrNothing: typeof pathOrStream === 'string' || !isPinned(options),
+    write: (downloads, onSent) => writeStream(downloads, pathOrStream, options, onSent),
     async recordRun() {},
     async close() {},
   };
 }
+
+/** True if the schema is known before the first day: then each day is sent as it comes. */
+const isPinned = ({ columnSettings }: LoadOptions): boolean => columnSettings.pinnedTypes !== undefined;
 
 /**
  * Writes the stream. Its schema is the pinned one, if there is one. Else all days stay on disk until the last has come,
@@ -47,7 +48,6 @@ export function openArrowSink(pathOrStream: string | Writable, options: LoadOpti
 async function writeStream(
   downloads: AsyncIterable<CheckedDay>,
   pathOrStream: string | Writable,
-  isPinned: boolean,
   options: LoadOptions,
   onSent: OnSent,
 ): Promise<void> {
@@ -58,12 +58,12 @@ async function writeStream(
       const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
         const zone = zoneOf(options.columnSettings.timezone);
-        const { columns, plannedDays } = isPinned
+        const { columns, plannedDays } = isPinned(options)
           ? planEachDay(downloads, options)
           : await planAllDays(downloads, runFolder, options);
         const dayFiles = writeDayFiles(plannedDays, zone, engine, runFolder);
         // DuckDB writes the next day while one is sent. Of a pinned stream the service may have to be waited for.
-        await sendDays(isPinned ? dayFiles : oneAhead(dayFiles), columns, output, options, onSent);
+        await sendDays(isPinned(options) ? dayFiles : oneAhead(dayFiles), columns, output, options, onSent);
       } finally {
         await engine.close();
       }
@@ -80,7 +80,7 @@ async function writeStream(
 /** Plans a stream of the pinned columns. Its days are planned as they come. */
 function planEachDay(downloads: AsyncIterable<CheckedDay>, { columnSettings }: LoadOptions) {
   const columns = typedColumns(columnsOfNewTable(columnSettings));
-  // What the stream lacks goes to `_rescued`, also if `column_types` names it.
+  // The stream gets no further column, not even one that `column_types` names: its cells go to `_rescued`.
   const pinnedTypes = new Map(columns.map(({ source, type }) => [source, type]));
   const frozenSettings = { ...columnSettings, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes } as const;
   async function* planDays(): AsyncGenerator<PlannedDay> {

@@ -67,7 +67,7 @@ export async function* writeDayFiles(
   }
 }
 
-/** Writes the rows of a day. A row that the day before has, too, was sent under that; a place has it under this day. */
+/** Writes the rows of a day. A row of the day before, too, was sent with that; a place would keep it under this day. */
 async function writeDayFile(
   { download, columns }: PlannedDay,
   zone: Zone | undefined,

@@ -93,7 +93,7 @@ async function findDamagedTables(engine: Engine): Promise<Difference[]> {
 }
 
 /** The differences between the columns of a table and those of its state, by the name of the column. */
-async function compareColumns(engine: Engine, table: Table, state: TableState) {
+async function compareColumns(engine: Engine, table: Table, state: TableState): Promise<Map<string, Difference>> {
   const rows = await engine.rows(`DESCRIBE ${table.name}`);
   const actualTypes = new Map(
     rows.map(({ column_name: name, column_type: type }) => [String(name), duckDbTypeOf(type)]),
