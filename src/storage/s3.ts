@@ -193,6 +193,7 @@ class S3Storage implements Storage {
     const { client, sendOptions } = this.#access;
     const { size: ContentLength } = await stat(localPath);
     const Body = createReadStream(localPath);
+    // The SDK would wait for the bytes of a file that cannot be read.
     const unreadable = new Promise<never>((_, reject) => Body.on('error', reject));
     try {
       const sending = client.putObject({ ...this.#objectAt(path), Body, ContentLength }, sendOptions);
