@@ -35,14 +35,18 @@ export interface PurgeSettings extends SearchSettings {
 // | one place            | `PlannedPlace` | `PlaceOutcome` |
 // | what its target says | `PurgePreview` | `Removal`      |
 
-/** Who is to leave which places. */
-export interface PurgePlan {
+/** What a purge is planned from, beside the list. */
+interface PurgeScope {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
-  /** Those of the list that are looked for. */
-  readonly soughtIds: readonly ListedId[];
   /** Undefined: no request is sent. */
   readonly requestSettings: RequestSettings | undefined;
+}
+
+/** Who is to leave which places. */
+export interface PurgePlan extends PurgeScope {
+  /** Those of the list that are looked for. */
+  readonly soughtIds: readonly ListedId[];
   readonly listedPeople: ListedPeople;
   readonly places: readonly PlannedPlace[];
   /** What an officer should know before a consent. */
@@ -76,10 +80,7 @@ const MIN_PEOPLE = 10;
  * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
  * Throws UserError for what the execution would stumble over.
  */
-export async function planPurge(
-  listedIds: readonly ListedId[],
-  scope: Pick<PurgePlan, 'settings' | 'ledger' | 'requestSettings'>,
-): Promise<PurgePlan> {
+export async function planPurge(listedIds: readonly ListedId[], scope: PurgeScope): Promise<PurgePlan> {
   const { settings, ledger, requestSettings } = scope;
   const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
 
@@ -136,10 +137,8 @@ export async function planPurge(
  * The ids of a list but for those that were deleted, and whose people have left all places: they are on the suppression
  * list, unless that is an older one. Whom such an id names now has come back since. Without requests all ids are sought.
  */
-function idsToSeek(
-  listedIds: readonly ListedId[],
-  { settings, ledger, requestSettings }: Pick<PurgePlan, 'settings' | 'ledger' | 'requestSettings'>,
-): readonly ListedId[] {
+function idsToSeek(listedIds: readonly ListedId[], scope: PurgeScope): readonly ListedId[] {
+  const { settings, ledger, requestSettings } = scope;
   const { places, suppressionList } = settings;
   const isOlderList = suppressionList.readPeople().hmacs.length < ledger.history.suppressionLength;
   if (requestSettings === undefined || isOlderList) return listedIds;
@@ -217,10 +216,11 @@ async function purgePlace(
       return await suppressionList.add(people.keyCheckByUnifiedId, { ...runtime, hashKey });
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
-    const { rowsRemoved: rows, suppressionLength, unreached } = removal;
+    const { rowsRemoved: rows, unreached } = removal;
+    const listed = suppressionList.readPeople().hmacs.length;
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
-    await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
+    await ledger.write({ kind: 'purged', place: name, rows, listed, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     return { ...place, people, removal, failure };
   } catch (thrown) {

@@ -181,8 +181,6 @@ export type OnFound = (people: PeopleInPlace) => Promise<number>;
 
 /** What a purge has removed from a place, and what it could not reach. */
 export interface Removal {
-  /** What `onFound` returned. */
-  readonly suppressionLength: number;
   readonly rowsRemoved: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;

@@ -62,7 +62,7 @@ async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound
     const suppressionLength = await onFound(people);
     const bytesBefore = statSync(engine.file).size;
     const rowsRemoved = await engine.transaction(() => removeRows(engine, { ...state, suppressionLength }, conditions));
-    return { suppressionLength, bytesBefore, rowsRemoved };
+    return { bytesBefore, rowsRemoved };
   });
   try {
     const { bytesAfter } = await compactFile(options);

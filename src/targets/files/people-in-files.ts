@@ -70,15 +70,14 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       const suppressionLength = await onFound(people);
       return {
         change: { kind: 'purge', state: { ...stateAfter, suppressionLength }, fileChanges },
-        result: { people, suppressionLength, bytesBefore: bytesIn(version) },
+        result: { people, bytesBefore: bytesIn(version) },
       };
     });
-    const { people, suppressionLength, bytesBefore } = result;
+    const { people, bytesBefore } = result;
     const eraseSentences = await tryEraseHistory(place, versionAfter);
     const damageSentences = damageWarnings(versionAfter).map((message) => `People may still be there: ${message}`);
     const { liveFolders, sweepSentences } = await sweepRuns(place);
     return {
-      suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
       bytesBefore,
       bytesAfter: bytesIn(versionAfter),

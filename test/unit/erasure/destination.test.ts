@@ -259,14 +259,6 @@ describe('ten days of syncs', () => {
     expect([codes, setup.server.ids().length]).toEqual([[0, 1, 0, 0], 5]);
   });
 
-  it('count an ID that was rejected before as no deletion of the limit', async () => {
-    setup.answer = knows('b');
-    for (const rows of [[record('a')], [record('a'), record('b')]]) {
-      expect((await on(0, [...rows, state(0)], { max_deletions_per_sync: 1 })).code).toBe(0);
-    }
-    expect(setup.server.ids()).toEqual(['a', 'a', 'b']);
-  });
-
   it('are refused if no row is usable, with the field that is probably wrong', async () => {
     const more = { requested_at_field: 'asked_at' };
     const late = await on(0, [record('a', { asked_at: 'soon' }), state(0)], more);
