@@ -28,8 +28,6 @@ import { eraseAllButLatest, findCommitTime, removeExpiredFiles } from './vacuum.
 
 const LAST_RUN_PATH = `${OWN_FOLDER}/last-run.json`;
 
-const EMPTY_TABLES: DeltaTables = { events: emptyTable(EVENTS.name), user_profiles: emptyTable(USER_PROFILES.name) };
-
 export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
   openStorage: (options) => openStorage(options.address, options),
@@ -38,7 +36,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   refuseForeignFiles,
 
-  read: (place) => readVersion(place, EMPTY_TABLES),
+  read: (place) => readVersion(place),
   async readNewer(place, versionBefore) {
     const version = await readVersion(place, versionBefore.tables);
     return isDeepStrictEqual(positionsOf(version), positionsOf(versionBefore)) ? undefined : version;
@@ -79,15 +77,15 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 };
 
 /** Reads the latest version. `tablesBefore`: what was read of it before. */
-async function readVersion(place: OpenPlace, tablesBefore: DeltaTables): Promise<DeltaVersion> {
+async function readVersion(place: OpenPlace, tablesBefore?: DeltaTables): Promise<DeltaVersion> {
   const { storage, purpose } = place;
-  const events = await readTable(place, tablesBefore.events);
+  const events = await readTable(place, tablesBefore?.events ?? emptyTable(EVENTS.name));
   if (events.state === undefined) {
     await refuseLostLog(storage, await readLastRun(storage));
     if (purpose === 'load') await checkConditionalWrites(storage);
   }
   // Also for a load of days alone: its first day has their time zone, and its end removes their expired files.
-  const profiles = await readProfiles(place, tablesBefore.user_profiles);
+  const profiles = await readProfiles(place, tablesBefore?.user_profiles);
   return versionOf({ events, user_profiles: profiles }, purpose === 'read' ? await readLastRun(storage) : undefined);
 }
 
@@ -99,13 +97,12 @@ async function readProfiles(
   place: OpenPlace,
   tableBefore = emptyTable(USER_PROFILES.name),
 ): Promise<DeltaTable | undefined> {
-  const { storage } = place;
   try {
     return await readTable(place, tableBefore);
   } catch (error) {
     const loadsProfiles = place.purpose === 'load' && place.options.loadsProfiles;
     if (loadsProfiles || !(error instanceof UserError) || error.kind !== 'config') throw error;
-    if ((await pathsBesideLog(storage, USER_PROFILES.name)).some(isDataFile)) throw error;
+    if ((await pathsBesideLog(place.storage, USER_PROFILES.name)).some(isDataFile)) throw error;
     return undefined;
   }
 }

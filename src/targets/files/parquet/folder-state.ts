@@ -57,11 +57,10 @@ export interface ListedFile extends Omit<FolderFile, 'columns'> {
   readonly columns: FileColumns | undefined;
 }
 
-/** What `_dfinery.json` says. */
+/** What `_dfinery.json` says, of files by their paths. */
 export interface StateFile {
   readonly text: string;
   readonly state: PlaceState;
-  /** By path. */
   readonly listedFiles: ReadonlyMap<string, ListedFile>;
 }
 

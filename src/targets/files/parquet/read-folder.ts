@@ -84,6 +84,7 @@ interface FileComparison {
  *   has a later receipt, and the columns of its table    adopted: a killed run wrote it
  *   has the columns of its table, but had others,
  *   and its receipt                                      adopted: a killed run gave it these
+ *   is of profiles without a receipt                     no file of ours: a killed first load has not stored it
  *   is any other                                         damaged, or older; or later than a state that was put back
  *
  * A killed run has stored the columns of its files before them. An adopted file brings its receipt.
@@ -96,7 +97,7 @@ async function compareFile(place: FolderPlace, stateFile: StateFile, path: strin
   const tableState = stateFile.state[table];
   if (onDisk === undefined || tableState === undefined) return {};
   const listedFile = stateFile.listedFiles.get(path);
-  // Of profiles it is that of their one receipt, which a killed first load has not stored.
+  // Of profiles it is that of their one receipt.
   const day = dayOfPath(path) ?? [...tableState.receipts.keys()].at(0);
   const storedReceipt = day === undefined ? undefined : tableState.receipts.get(day);
   const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
