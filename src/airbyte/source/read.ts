@@ -109,7 +109,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   } catch (error) {
     // Once all streams have ended, no stream is left that could be told of the failure.
     if (!streams.some(isRunning)) throw error;
-    for (const { output } of streams.filter(isRunning)) await output.fail(error);
+    for (const stream of streams.filter(isRunning)) await stream.fail(error);
   }
 }
 

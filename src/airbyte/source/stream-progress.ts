@@ -53,7 +53,7 @@ export class StreamProgress {
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
       return checkedDay !== undefined;
     } catch (error) {
-      await this.#fail(error);
+      await this.fail(error);
       return false;
     }
   }
@@ -81,13 +81,14 @@ export class StreamProgress {
     try {
       this.#results.finish();
     } catch (error) {
-      return this.#fail(error);
+      return this.fail(error);
     }
     this.#results.logEnd();
     await this.output.writeStatus('COMPLETE');
   }
 
-  #fail(error: unknown): Promise<void> {
+  /** Logs what became of its days, and ends the stream. Throws as `StreamOutput.fail`. */
+  fail(error: unknown): Promise<void> {
     this.#results.logEnd(error);
     return this.output.fail(error);
   }

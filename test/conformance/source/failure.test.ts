@@ -171,6 +171,16 @@ describe('a read that fails', () => {
     expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
   });
 
+  it('names lost days also in a run that ends behind them', async () => {
+    fixture = await SourceFixture.start({ days: { history_days: 4 } });
+    const catalog = await fixture.catalog({}, ['events']);
+    const saved = savedStates({ version: 1, from_date: '2026-01-15' }, 'events');
+    fixture.sim.setScenario({ fault: onDay('2026-01-17', refusal(403)) });
+    const output = await fixture.read(catalog, saved, { on_gap: 'warn', to_date_inclusive: 'true' });
+    expect([output.code, output.states('events').at(-1)?.gaps]).toEqual([1, ['2026-01-15']]);
+    expect(output.logs('day.gap')).toEqual([expect.stringContaining('2026-01-15')]);
+  });
+
   it('names a day that one of two streams has lost, in any order of the catalog', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 4 } });
     const catalog = await fixture.catalog({}, ['events', 'event_logs']);
