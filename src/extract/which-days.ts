@@ -159,7 +159,11 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   const emptyOrImplausibleDays = daysToReadAgain(receipts, options).filter((day) => day >= start);
   const daysOfOtherFilters = [...receipts.keys()].filter((day) => isOfOtherFilters(day, basis));
   const daysReadAgain = union(emptyOrImplausibleDays, daysOfOtherFilters).filter(isReadable);
-  const notes = [...startWarnings(basis), ...readAgainNotes(daysReadAgain, basis)];
+  const notes = [
+    ...startWarnings(basis),
+    ...readAgainNotes(daysReadAgain, basis),
+    ...(appends ? sentEarlyWarnings(incompleteDays, basis) : []),
+  ];
   const plan = { ...basis, mode: 'sync', notes } as const;
   const [firstIncomplete] = incompleteDays;
   if (appends || firstIncomplete === undefined) return { ...plan, days: union(daysReadAgain, incompleteDays) };
@@ -189,6 +193,16 @@ function readAgainNotes(daysReadAgain: readonly Day[], basis: PlanBasis): LogEve
   return [...groupBy(daysReadAgain, reasonOf)].map(([reason, days]) =>
     note('info', 'plan.read_again', `Read again, since ${reason}: ${formatDays(days)}.`),
   );
+}
+
+/** Warns of rows that come twice if the destination keeps all: another sync mode sends days that are not over. */
+function sentEarlyWarnings(incompleteDays: readonly Day[], { receipts }: PlanBasis): LogEvent[] {
+  const days = incompleteDays.filter((day) => (receipts.get(day)?.rows ?? 0) > 0);
+  if (days.length === 0) return [];
+  const message =
+    `${formatDays(days)} had rows in another sync mode before the day was over, and they come again. ` +
+    "Clear the stream's data if they should not.";
+  return [note('warn', 'plan.sent_early', message)];
 }
 
 /** Warns if days after `start_date` are not read. */
