@@ -9,11 +9,14 @@ import type { LoadOptions } from './contract.ts';
 export const notLoadedError = (address: string): UserError =>
   configError(`${address} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`);
 
-/** Throws a configuration failure if the configured time zone is not that of the place's first load. */
-export function checkTimezone(state: PlaceState | undefined, { address, columnSettings }: LoadOptions): void {
+/** The tables of a place that have a receipt. */
+export const loadedTables = (state: PlaceState | undefined): TableState[] =>
+  TABLES.flatMap((table) => loadedTable(state, table) ?? []);
+
+/** Throws a configuration failure if the configured time zone is not that of the first load of these tables. */
+export function checkTimezone(tables: readonly TableState[], { address, columnSettings }: LoadOptions): void {
   const { timezone } = columnSettings;
-  const loadedTables = TABLES.flatMap((table) => loadedTable(state, table) ?? []);
-  const otherTable = loadedTables.find((table) => table.timezone !== timezone);
+  const otherTable = tables.find((table) => table.timezone !== timezone);
   if (otherTable === undefined) return;
   throw configError(
     `timezone is ${timezone ?? 'not set'}, but ${address} was loaded with ${otherTable.timezone ?? 'none'}: go on with ` +

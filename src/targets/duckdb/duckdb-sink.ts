@@ -57,8 +57,10 @@ async function checkCanWrite(file: string): Promise<void> {
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readStateForLoad(engine: Engine, options: LoadOptions): Promise<FileState> {
   const fileState = await readFileState(engine);
-  if (options.loadsProfiles) await refuseForeignProfiles(engine, fileState.state);
-  checkTimezone(fileState.state, options);
+  const { state } = fileState;
+  if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
+  // The first load fixes that of events, too: somebody may have dropped the table of profiles before their first day.
+  checkTimezone(state === undefined ? [] : [state.events], options);
   return fileState;
 }
 

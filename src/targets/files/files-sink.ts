@@ -6,7 +6,7 @@ import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTabl
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkNotPurged, checkTimezone } from '../refusals.ts';
+import { checkNotPurged, checkTimezone, loadedTables } from '../refusals.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
@@ -81,7 +81,7 @@ class FilesSink implements Sink {
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(columnSettings.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
-    checkTimezone(state, this.#options);
+    checkTimezone(loadedTables(state), this.#options);
     let tableBefore = state[table.name];
     if (!tableBefore?.receipts.size) {
       // A run of another target may have made its tables here meanwhile.

@@ -7,7 +7,7 @@ import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
-import { checkColumnTypes, checkTimezone, notLoadedError } from '../refusals.ts';
+import { checkColumnTypes, checkTimezone, loadedTables, notLoadedError } from '../refusals.ts';
 import type { FilesFormat, Opening, OpenPlace } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
@@ -43,7 +43,7 @@ export async function openPlace(
     if (purpose === 'load') {
       const makesProfiles = options.loadsProfiles && version.state.user_profiles === undefined;
       if (makesProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name);
-      checkTimezone(version.state, options);
+      checkTimezone(loadedTables(version.state), options);
       checkColumnTypes(version.state, options);
     }
     return { place, version };

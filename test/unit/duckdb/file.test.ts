@@ -159,6 +159,14 @@ describe('a DuckDB file', () => {
     expect((await place.verify()).differences).toEqual([]);
   });
 
+  it('keeps its time zone, though somebody dropped its profiles before its first day', async () => {
+    place.timezone = 'Asia/Seoul';
+    await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
+    await place.read('DROP TABLE user_profiles');
+    place.timezone = 'UTC';
+    await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toThrow(/^timezone is UTC, .*Asia\/Seoul/);
+  });
+
   it('that cannot be written is named before anything is downloaded', async () => {
     for (const name of [join('missing', 'x.duckdb'), 'x'.repeat(256)]) {
       await expect(place.open({ address: join(place.dir, name) })).rejects.toMatchObject({ kind: 'config' });
