@@ -124,7 +124,8 @@ export class SuppressionList {
       ];
       checkHeld();
       if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
-      await file.writeFile(newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      const missingEnd = wholeText.slice(text.length);
+      await file.writeFile(missingEnd + newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
       await file.sync();
       await syncFolder(dirname(this.path));
       return hmacs.length + keyCheckByNewHmac.size;
@@ -210,9 +211,11 @@ export function refuseOlderList(place: string, knownLength: number | undefined, 
 const textIfThere = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
-/** The text without a last line that a crash has cut. */
+/** The text without a last line that a crash has cut. One that lacks its line end alone gets that: it names a person. */
 function wholeLines(text: string): string {
-  const wholeText = text.slice(0, text.lastIndexOf('\n') + 1);
+  const lastLineAt = text.lastIndexOf('\n') + 1;
+  const isLastWhole = looksHashed(String(parseJsonObject(text.slice(lastLineAt)).hmac));
+  const wholeText = isLastWhole ? `${text}\n` : text.slice(0, lastLineAt);
   // A purge begins a file of blank lines with the header.
   return wholeText.trim() === '' ? '' : wholeText;
 }

@@ -61,7 +61,7 @@ describe('a suppression list', () => {
     expect(['a', 'b'].map((id) => drops(load(), id))).toEqual([true, false]);
   });
 
-  it('loses nobody when a crash has cut its last line', async () => {
+  it('loses nobody when a crash has cut its last line, or a copy its last line end', async () => {
     await add('a', 'b');
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
@@ -69,6 +69,10 @@ describe('a suppression list', () => {
     expect(listOf().readPeople().hmacs).toHaveLength(1);
     await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
+    writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
+    expect(listOf().readPeople().hmacs).toHaveLength(2);
+    await add('d');
+    expect(['c', 'd'].map((id) => drops(load(), id))).toEqual([true, true]);
   });
 
   it('is refused under another key, if it is not there, or if it is another file', async () => {
