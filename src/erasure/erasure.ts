@@ -44,7 +44,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   }
   if (list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
-    await ledger.begin({ ids: idsToRequest.length, places, requests: requestSettings !== undefined });
+    const listed = purgePlan?.settings.suppressionList.readPeople().hmacs.length;
+    await ledger.begin({ ids: idsToRequest.length, places, requests: requestSettings !== undefined, listed });
   }
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.

@@ -27,7 +27,7 @@ export class LedgerHistory {
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
-  /** When a purge began a new suppression list, if one did: whoever was erased before may have come back since. */
+  /** When a purge began with a new or an older suppression list, if one did: whoever was erased before may be back. */
   #newListAt = '';
   readonly #service: ServiceAddress;
   readonly #keys: LedgerKeys;
@@ -79,16 +79,14 @@ export class LedgerHistory {
   /** Takes the next line of the ledger. */
   add(line: SignedLine): void {
     if (line.kind === 'begin') {
+      if (line.listed !== undefined && line.listed < this.suppressionLength) this.#newListAt = line.at;
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
       if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
       else this.otherAddresses.add(line.base_url);
       return;
     }
-    if (line.kind === 'purged') {
-      if (line.listed < this.suppressionLength) this.#newListAt = line.at;
-      this.suppressionLength = line.listed;
-    }
+    if (line.kind === 'purged') this.suppressionLength = line.listed;
     const run = this.#runs.get(line.run);
     // A run on another service says nothing here: the same id may be another person there.
     if (run === undefined) return;

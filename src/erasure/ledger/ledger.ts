@@ -96,7 +96,7 @@ export class Ledger {
   }
 
   /** Writes the first line of the run. */
-  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>): Promise<void> {
+  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests' | 'listed'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
     await this.write({ kind: 'begin', base_url, service_id, requested_by, reason, ...run });
   }

@@ -14,6 +14,8 @@ export type LineContent = Readonly<
       places: readonly string[];
       /** False if the service is not asked: for a purge alone, and for `person`. */
       requests: boolean;
+      /** People on the suppression list before anybody is added; undefined if no place is purged. */
+      listed?: number | undefined;
     }
   /** A request is about to be sent. */
   | { kind: 'before'; id: string }

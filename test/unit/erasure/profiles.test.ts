@@ -309,6 +309,9 @@ describe('a suppression list in the folder of the ledger', () => {
     expect([plan.exit, plan.warnings.join(' ')]).toEqual([0, expect.stringContaining(sentence)]);
     // The older list does not have the person of an ID that was deleted.
     expect((await planOf('--id', 'B', ...IN())).places[0].rows).toBe(1);
+    // Nor once another erasure has made the list as long as the ledger knew it.
+    await erase('--id', 'C', ...IN());
+    expect((await planOf('--id', 'B', ...IN())).places[0].rows).toBe(1);
   });
 });
 
