@@ -406,7 +406,8 @@ describe('a place that is not purged', () => {
   it('but for what cannot be reached holds no request back, and ends with 3', async () => {
     useProfiles(csvOf(['A', u('a')]));
     await load([row('a')], LAKE);
-    writeList('lake/events/event_date=2026-01-15/data.parquet', 'damaged');
+    mkdirSync(at('lake/events/event_date=2026-01-16'));
+    writeList('lake/events/event_date=2026-01-16/data.parquet', 'damaged');
     const words = ['--id', 'A', ...only(LAKE)];
     const { hash } = await planOf(...words);
     const done = await run('forget', ...words, '--execute', '--confirm', hash);
@@ -422,7 +423,8 @@ describe('a place that is not purged', () => {
     expect([proof.code, proof.result]).toEqual([3, expect.stringContaining(sentence)]);
     await run('forget', '--proof', 'A', '-o', at('proof.html'));
     expect(readFileSync(at('proof.html'), 'utf8')).toContain(sentence);
-    await load([row('b')], LAKE);
+    rmSync(at('lake/events/event_date=2026-01-16'), { recursive: true });
+    // The ID is looked for again, although it is deleted, and rows of it were removed.
     expect((await erase('--id', 'A', ...only(LAKE))).exit).toBe(0);
     expect((await proofOf('A'))[0]).toBe(0);
   });
