@@ -26,11 +26,18 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
     rescued_cells > 0 && `${formatCount(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`,
     implausible_days.length > 0 &&
       `Far fewer rows than usual on ${formatDays(implausible_days)}: the provider may lag.`,
-    next_from_date !== null &&
-      daysUntilLost(next_from_date, today, historyDays) <= LOST_SOON_DAYS &&
-      `${next_from_date}, the first day not yet complete, can be exported until ${addDays(next_from_date, historyDays)}.`,
+    next_from_date !== null && lossReason(next_from_date, today, historyDays),
   ];
   return reasons.filter((reason) => reason !== false);
+}
+
+/** Tells that the day of the cursor is soon lost, or is; false if many days are left. */
+function lossReason(cursor: Day, today: Day, historyDays: number): string | false {
+  const daysLeft = daysUntilLost(cursor, today, historyDays);
+  if (daysLeft > LOST_SOON_DAYS) return false;
+  const exportText =
+    daysLeft < 0 ? 'can no longer be exported' : `can be exported until ${addDays(cursor, historyDays)}`;
+  return `${cursor}, the first day not yet complete, ${exportText}.`;
 }
 
 /**

@@ -73,10 +73,14 @@ describe('a notification', () => {
     expect(found.posts).toHaveLength(reasons.length);
   });
 
-  it('warns a week before that the first incomplete day is lost', async () => {
-    expect((await reported({ next_from_date: back(22) })).posts).toEqual([]);
-    const { reasons } = await reported({ next_from_date: back(23) });
-    expect(reasons).toEqual([`${back(23)}, the first day not yet complete, can be exported until ${back(-7)}.`]);
+  it.each([
+    [22, []],
+    [23, [`can be exported until ${back(-7)}.`]],
+    [31, ['can no longer be exported.']],
+  ])('warns in time of a first incomplete day, which was %i days ago', async (days, ends) => {
+    const { posts, reasons } = await reported({ next_from_date: back(days) });
+    expect(reasons).toEqual(ends.map((end) => `${back(days)}, the first day not yet complete, ${end}`));
+    expect(posts).toHaveLength(ends.length);
   });
 
   it('says of a run that stored profiles alone that no day was committed', async () => {
