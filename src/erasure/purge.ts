@@ -116,7 +116,7 @@ export async function planPurge(listedIds: readonly ListedId[], scope: PurgeScop
   const warnings = [
     leftCount > 0
       ? `${formatCount(leftCount, 'of these IDs has', 'of these IDs have')} left all places, and will not be looked for: ` +
-        'the person may have come back. To look for them, and request them, give --again.'
+        'the person may have come back. To look for them alone, give --purge-only; to request them, too, --again.'
       : [],
     listedPeople.warnings,
     beginsNewList
