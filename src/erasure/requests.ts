@@ -169,21 +169,27 @@ class Sender {
       const earlier = ledger.history.of(externalId).answerTo(requestedAt);
       return earlier && { kind: earlier.outcome, code: earlier.code, message: 'answered before' };
     }
+    // Nothing was sent yet: the service cannot have deleted anybody.
+    if (this.#signal.aborted) return this.#endStopped(id, 'stop');
     let answer: DeletionAnswer;
     try {
-      this.#signal.throwIfAborted();
       this.#counts.requests++;
       answer = await settings.deleter.deleteProfile(externalId, this.#graceOver.signal, hasConfirmed);
     } catch (error) {
       if (!this.#signal.aborted) throw error;
-      await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
-      throw this.#signal.reason;
+      return this.#endStopped(id, 'undecided');
     }
     this.#limiter.noteLimits(answer);
     const { kind: outcome, code, status = null } = answer;
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
     return answer;
+  }
+
+  /** Writes the line after a request that a stop of the run ended. Throws the signal's reason. */
+  async #endStopped(id: string, outcome: 'stop' | 'undecided'): Promise<never> {
+    await this.#options.ledger.write({ kind: 'after', id, outcome, code: 'stopped', status: null });
+    throw this.#signal.reason;
   }
 
   /** Counts the last answer for an id. Ends the run if every other id would get the same answer. */

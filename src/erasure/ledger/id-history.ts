@@ -84,7 +84,7 @@ export class IdHistory {
         this.#requestCount++;
         return;
       case 'after':
-        // The service carries none out above its limit, or with a wrong token.
+        // The service carries none out above its limit, or with a wrong token. A stopped run may have sent none.
         if (line.outcome === 'wait' || line.outcome === 'stop') this.#requestCount--;
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         this.openRequest = undefined;

@@ -17,15 +17,26 @@ const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
 });
 
 type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
-type SendOptions = Partial<RequestSettings> & { readonly ledgerDir?: string };
+interface SendOptions extends Partial<RequestSettings> {
+  readonly ledgerDir?: string;
+  readonly signal?: AbortSignal;
+  /** Called before each line that the requests write, with its kind. */
+  readonly onLine?: (kind: string) => void;
+}
 
-async function send(ids: readonly string[], answer: Answering, { ledgerDir, ...settings }: SendOptions = {}) {
+async function send(ids: readonly string[], answer: Answering, options: SendOptions = {}) {
+  const { ledgerDir, signal = new AbortController().signal, onLine, ...settings } = options;
   const clock = new LeapingClock();
   const { events, logger } = logRecorder();
   const seen: string[] = [];
   const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir, ledgerKey: undefined };
   const ledger = await Ledger.open(service, { clock, isPlan: false, ids });
   await ledger.begin({ ids: ids.length, places: [], requests: true });
+  const { write } = ledger;
+  ledger.write = (content, isWanted) => {
+    for (const { kind } of [content].flat()) onLine?.(kind);
+    return write.call(ledger, content, isWanted);
+  };
   const deleter = {
     async deleteProfile(id: string) {
       seen.push(id);
@@ -40,7 +51,7 @@ async function send(ids: readonly string[], answer: Answering, { ledgerDir, ...s
     clock,
     random: () => 1,
     logger,
-    signal: new AbortController().signal,
+    signal,
     onDecided: (id, decision) => void decisions.set(id, decision),
   });
   return { ...requested, seen, decisions: Object.fromEntries(decisions), slept: clock.slept, events };
@@ -97,6 +108,17 @@ describe('the requests of a run', () => {
     await send(ids, () => answerOf('done'), { ledgerDir });
     const { counts, slept } = await send(ids, () => answerOf('done'), { ledgerDir, requestsPerMinute: 1 });
     expect([counts.requests, counts.done, slept]).toEqual([0, 3, []]);
+  });
+
+  it('are sent again after a run that stopped before it sent one, and a rejection is then the first answer', async () => {
+    const ledgerDir = newFolder();
+    const stop = new AbortController();
+    const stopBefore = (kind: string) => kind === 'before' && stop.abort(new Error('stopped'));
+    await send(['a'], () => answerOf('done'), { ledgerDir, signal: stop.signal, onLine: stopBefore });
+    for (let run = 0; run < 2; run++) {
+      const { counts } = await send(['a'], () => answerOf('rejected'), { ledgerDir });
+      expect(counts).toMatchObject({ requests: 1, rejected: 1 });
+    }
   });
 
   it.each(['wait', 'stop'] as const)('count the code of an answer that ends them: %s', async (kind) => {
