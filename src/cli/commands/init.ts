@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { baseUrlProblem, credentialsError, hasCredentials } from '../../base/address.ts';
 import { secretFrom } from '../../base/env.ts';
@@ -6,12 +7,14 @@ import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
+import { withDiskErrors } from '../../fs/disk-failure.ts';
+import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { CONFIG_FILE, readConfiguration, requireExportKeys } from '../configuration.ts';
+import { CONFIG_FILE, pathInFolder, readConfiguration, requireExportKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { checkedTarget, placeUsage } from '../places.ts';
 import { shellWord } from '../terminal/format.ts';
@@ -25,6 +28,9 @@ export const command = defineCommand({
     if (prompts === undefined) {
       throw configError('init asks questions, and there is no terminal here: write dfinery.json, or set variables.');
     }
+    // Else the answers would be lost after the last question.
+    const subject = `the file ${path}`;
+    await withDiskErrors({ subject, path }, access(dirname(realOrGivenPath(path)), constants.W_OK));
     if (existsSync(path) && !(await prompts.confirm(`${path} is there already. Replace the whole file?`))) {
       throw configError(`${path} stays as it is: name another file with --config.`);
     }
@@ -32,7 +38,7 @@ export const command = defineCommand({
     const place = await askPlace(prompts, dirname(path));
     const erasure = await askErasure(prompts);
     const text = `${JSON.stringify({ ...service, ...place, ...erasure }, null, 2)}\n`;
-    await writeNamedFile(path, text, `the file ${path}`, 'configuration', PRIVATE_FILE_MODE);
+    await writeNamedFile(path, text, subject, 'configuration', PRIVATE_FILE_MODE);
     return { result: { v: 1, file: path }, lines: nextSteps(path, erasure !== undefined) };
   },
 });
@@ -90,8 +96,13 @@ function placeProblem(answer: string, folder: string): string | undefined {
   const { target, place } = placeIn(answer);
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return credentialsError('the address').message;
+  return problemOf(() => checkedTarget(target, place, TARGETS, { folder }));
+}
+
+/** Why an answer cannot be used: the message of the check that refuses it. */
+function problemOf(check: () => unknown): string | undefined {
   try {
-    checkedTarget(target, place, TARGETS, { folder });
+    check();
     return undefined;
   } catch (error) {
     return messageOf(error);
@@ -102,7 +113,8 @@ function placeProblem(answer: string, folder: string): string | undefined {
 async function askErasure(prompts: Prompts) {
   if (!(await prompts.confirm('Will you also erase people from what is loaded?'))) return undefined;
   const folder = 'Folder of the ledger, which proves erasures, and of the list that keeps people away';
-  return { erasure: { ledger_dir: await prompts.text(folder, 'ledger') } };
+  const folderProblem = (path: string) => problemOf(() => checkLocalPath(pathInFolder(path, '.')));
+  return { erasure: { ledger_dir: await prompts.text(folder, 'ledger', folderProblem) } };
 }
 
 function nextSteps(path: string, isErasing: boolean): string[] {

@@ -98,7 +98,8 @@ describe('init', () => {
   });
 
   it('writes place, zone, and what erasures need', async () => {
-    const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true] };
+    const Folder = ['~/ledger', 'ledger'];
+    const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true], Folder };
     expect((await run(person(answers).prompts)).code).toBe(0);
     expect(content()).toMatchObject({
       ...{ target: 'delta', place: 'lake', timezone: 'Asia/Seoul' },
@@ -121,6 +122,12 @@ describe('init', () => {
     expect(asked.map((question) => question.split(' ')[0])).toEqual([
       ...['Address', 'Address', 'Service', 'Export', 'Where', 'Where', 'Time', 'Will'],
     ]);
+  });
+
+  it('asks nothing if the file cannot be written', async () => {
+    const { asked, prompts } = person(service());
+    const { code, stderr } = await runHere(['init', '--config', join(fixture.dir, 'no/x.json')], { prompts });
+    expect([code, stderr, asked]).toEqual([2, expect.stringContaining('its folder does not exist'), []]);
   });
 
   it('replaces a file only if that is confirmed, and needs a terminal', async () => {
