@@ -1,6 +1,7 @@
 import { constants, lstatSync, statSync } from 'node:fs';
-import { access, readdir, readFile, unlink } from 'node:fs/promises';
+import { access, readdir, readFile, unlink, utimes } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { systemClock } from '../base/clock.ts';
 import { configError, undefinedIfAbsent } from '../base/errors.ts';
 import { compareUtf8 } from '../base/text.ts';
 import { createFile, isLinkUnsupported, replaceFile } from '../fs/atomic-file.ts';
@@ -68,6 +69,9 @@ export class DiskStorage implements Storage {
       const { fullPath, mode } = await this.#prepareFile(path);
       setMode(localPath, mode);
       giveToFolderOwner(localPath, dirname(fullPath));
+      // As in a bucket its time is that of its arrival, by which others know how long no commit has named it.
+      const now = systemClock.now() / 1_000;
+      await utimes(localPath, now, now);
       await replaceFile(fullPath, { finishedPath: localPath });
     });
   }

@@ -53,12 +53,18 @@ function regionOf(thrown: unknown): string | undefined {
   return region !== undefined && /^[a-z0-9-]{1,40}$/.test(region) ? region : undefined;
 }
 
+/** The path of a local file that Node names in an error. */
+function pathOf(thrown: unknown): string | undefined {
+  const { path } = thrown as { readonly path?: unknown };
+  return typeof path === 'string' ? path : undefined;
+}
+
 /** The failure that an error of a store or a local file means: it names the address or file, and who must act. */
 export function storeError(thrown: unknown, address: string, signal: AbortSignal): UserError {
   signal.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
-  const { path } = thrown as { readonly path?: unknown };
-  const fileError = typeof path === 'string' && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
+  const path = pathOf(thrown);
+  const fileError = path !== undefined && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
   return fileError instanceof UserError ? fileError : requestError(thrown, address);
 }
 
@@ -108,9 +114,10 @@ function requestError(thrown: unknown, address: string): UserError {
 export const isBrokenBody = (thrown: unknown): boolean =>
   isTransient(thrown) && !isDiskFull(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
 
-/** True for errors that a retry may solve: network errors, time-outs, conflicts, 5xx, throttling. */
+/** True for errors that a retry may solve: network errors, time-outs, conflicts, 5xx, throttling. None of a local file. */
 export function isTransient(thrown: unknown): boolean {
   const status = s3StatusOf(thrown);
+  if (pathOf(thrown) !== undefined) return false;
   if (TRANSIENT_ERRORS.has(s3ErrorNameOf(thrown))) return true;
   if (status === undefined || status < 300) return codeOf(thrown) !== undefined;
   return TRANSIENT_STATUSES.has(status) || (status >= 500 && status !== S3_STATUS.notImplemented);
