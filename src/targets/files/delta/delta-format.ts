@@ -13,7 +13,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../../base/errors.ts';
-import { tryParseJson } from '../../../base/json.ts';
+import { isObject, parseJsonOfKind } from '../../../base/json.ts';
 import { openStorage } from '../../../storage/open.ts';
 import { checkConditionalWrites, hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newTableState, type RunRecord } from '../../../table/place-state.ts';
@@ -109,7 +109,8 @@ async function readProfiles(
 
 async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
   const text = await storage.read(LAST_RUN_PATH);
-  return tryParseJson(text?.toString('utf8') ?? '') as RunRecord | undefined;
+  const isRunRecord = (value: unknown): value is RunRecord => isObject(value);
+  return parseJsonOfKind(isRunRecord, text?.toString('utf8') ?? '');
 }
 
 function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
