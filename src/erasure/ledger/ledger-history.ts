@@ -28,7 +28,7 @@ export class LedgerHistory {
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
   /** When a purge began with a new or an older suppression list, if one did: whoever was erased before may be back. */
-  #newListAt = '';
+  newListAt = '';
   readonly #service: ServiceAddress;
   readonly #keys: LedgerKeys;
   /** The first lines of all runs on this service, by run. An `IdHistory` has those that were to delete its id. */
@@ -68,7 +68,7 @@ export class LedgerHistory {
 
   /** True for the end of a purge whose people are on the present suppression list, and not on a lost one. */
   #isOnPresentList(removedAt: string | null): boolean {
-    return removedAt !== null && removedAt > this.#newListAt;
+    return removedAt !== null && removedAt > this.newListAt;
   }
 
   /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
@@ -79,7 +79,7 @@ export class LedgerHistory {
   /** Takes the next line of the ledger. */
   add(line: SignedLine): void {
     if (line.kind === 'begin') {
-      if (line.listed !== undefined && line.listed < this.suppressionLength) this.#newListAt = line.at;
+      if (line.listed !== undefined && line.listed < this.suppressionLength) this.newListAt = line.at;
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
       if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);

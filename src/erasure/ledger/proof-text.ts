@@ -33,7 +33,7 @@ export function answerText(provedId: ProvedId, timeOf: (at: string) => string): 
 
 /** What left one place, and what there may still hold the people. */
 export function placeParagraph(provedPlace: ProvedPlace): string {
-  const { place, rows, unfinished, left_out_since, unreached } = provedPlace;
+  const { place, rows, unfinished, left_out_since, unreached, new_list_at } = provedPlace;
   return [
     `${place}: ${formatCount(rows, 'row')} found by ID and removed.`,
     unfinished ? 'A purge there was not finished, and people may still be there: run the same command again.' : [],
@@ -41,6 +41,7 @@ export function placeParagraph(provedPlace: ProvedPlace): string {
       ? []
       : `The erasure of ${left_out_since} named it, later ones did not. It was not purged since, and people may still be there.`,
     unreached ? 'Something there could not be reached, and may hold the people: repair it, and purge again.' : [],
+    new_list_at === null ? [] : `The suppression list was begun anew at ${new_list_at}: rows may have come back since.`,
   ]
     .flat()
     .join(' ');

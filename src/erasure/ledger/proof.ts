@@ -102,12 +102,14 @@ function summaryOf({ received, refused, refused_rows }: ListCounts, ids: readonl
  *   left_out_since   the last run about an id did not name the place, which an earlier one had not purged
  *   unreached        the last purge of an id could not read or remove something
  *   stays            there are tables or files of others
+ *   new_list_at      a later purge began with a new or an older suppression list, and none has found rows of an id since
  */
 function placeSummary(place: string, ids: readonly ProvedId[], history: LedgerHistory) {
   const isOfPlace = (entry: { readonly place: string }) => entry.place === place;
   const removals = ids.flatMap((id) => id.removals.filter(isOfPlace));
   const unpurged = ids.flatMap((id) => id.unpurged.filter(isOfPlace));
   const leftOutTimes = unpurged.flatMap(({ left_out, since }) => (left_out ? since : []));
+  const lastErasures = ids.flatMap((id) => id.removals.findLast((purge) => isOfPlace(purge) && purge.rows > 0) ?? []);
   return {
     place,
     /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
@@ -116,6 +118,7 @@ function placeSummary(place: string, ids: readonly ProvedId[], history: LedgerHi
     left_out_since: leftOutTimes.sort().at(-1) ?? null,
     stays: history.lastPurgeByPlace.get(place)?.stays ?? [],
     unreached: ids.some((id) => id.removals.findLast(isOfPlace)?.unreached),
+    new_list_at: lastErasures.some(({ at }) => at < history.newListAt) ? history.newListAt : null,
   };
 }
 

@@ -399,6 +399,21 @@ describe('a proof', () => {
     expect(await exitOf('a')).toBe(0);
   });
 
+  it('says that rows may have come back after a new suppression list, until rows of the ID left again', async () => {
+    const sentence = 'The suppression list was begun anew at';
+    await purge(2, {});
+    clock.pass(1_000);
+    expect(textOf(await prove(['a']), false)).not.toContain(sentence);
+    const ledger = await open();
+    await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false, listed: 0 });
+    await ledger.write(purged(0, { listed: 0 }));
+    await purge(0, {});
+    expect(textOf(await prove(['a']), false)).toContain(sentence);
+    clock.pass(1_000);
+    await purge(2, {});
+    expect(textOf(await prove(['a']), false)).not.toContain(sentence);
+  });
+
   it('names other addresses of the service, whose deletions do not count', async () => {
     await request({ a: 'done' }, { baseUrl: 'https://old' });
     await request({ b: 'done' }, { baseUrl: 'https://HOST:443' });
