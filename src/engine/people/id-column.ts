@@ -8,7 +8,7 @@ import { rescueKey, typedColumns } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
-import { foldedSql } from './spelling.ts';
+import { foldedSql, usualSpellings } from './spelling.ts';
 
 /** An id, and a cell that stands for it. */
 interface IdInCell {
@@ -135,18 +135,25 @@ export class IdColumn {
     return this.#idsInCells(sql, { hashes, ...key.hmacPads('hash_key') });
   }
 
-  /** For these ids, cells with another spelling of the id; none that are hashed. */
+  /** For these ids, cells with another spelling of the id, or with the hash of a usual spelling. */
   async similarIds(ids: readonly string[]): Promise<IdInCell[]> {
     if (ids.length === 0) return [];
+    const { matchingKey } = this.keys;
+    const spellings = ids.flatMap((id) => {
+      const hashes = matchingKey === undefined ? [] : usualSpellings(id).map((text) => matchingKey.hashOf(text));
+      return [id, ...hashes].map((spelling) => ({ id, spelling }));
+    });
     const sql = `
       WITH
-        ids AS (SELECT id, ${foldedSql('id')} AS folded FROM (SELECT unnest($ids) AS id)),
+        spellings AS (SELECT unnest($ids) AS id, unnest($spellings) AS spelling),
+        ids AS (SELECT DISTINCT id, ${foldedSql('spelling')} AS folded FROM spellings),
         cells AS (SELECT cell, ${foldedSql('cell')} AS folded FROM ${this.#distinctCellsSql})
       SELECT id, cell
       FROM ids
       JOIN cells USING (folded)
       WHERE folded <> ''`;
-    return this.#idsInCells(sql, { ids });
+    const columns = { ids: spellings.map(({ id }) => id), spellings: spellings.map(({ spelling }) => spelling) };
+    return this.#idsInCells(sql, columns);
   }
 
   async #idsInCells(sql: string, values: SqlParameters): Promise<IdInCell[]> {

@@ -18,24 +18,33 @@ const foldedBy = (folds: typeof FOLDS, text: string): string => folds.reduce((fo
 /** A spelling that is equal for such ids. */
 export const foldedSpelling = (text: string): string => foldedBy(FOLDS, text);
 
+/** Spellings under which an id may have been hashed: without some of these differences, trimmed, and in capitals. */
+export function usualSpellings(id: string): string[] {
+  const spellings = new Set([id, id.trim()].flatMap((text) => [text, text.toUpperCase()]));
+  for (const [, fold] of FOLDS) for (const spelling of [...spellings]) spellings.add(fold(spelling));
+  return [...spellings];
+}
+
 /** SQL of `foldedSpelling`. */
 export const foldedSql = (text: string): string =>
   `ltrim(lower(regexp_replace(nfc_normalize(${text}), '${SIGNS}', '', 'g')), '0')`;
 
-/** In what two such ids differ: without that fold they are not equal. */
-const differencesOf = (id: string, similarId: string): string[] =>
-  FOLDS.flatMap(([difference], i) => {
+/** In what two such ids differ: without that fold they are not equal. Empty for an id and a hash. */
+function differencesOf(id: string, similarId: string): string[] {
+  if (foldedSpelling(id) !== foldedSpelling(similarId)) return [];
+  return FOLDS.flatMap(([difference], i) => {
     const otherFolds = FOLDS.toSpliced(i, 1);
     return foldedBy(otherFolds, id) === foldedBy(otherFolds, similarId) ? [] : [difference];
   });
+}
 
 /** How two such ids differ, as the end of "differs only in …". */
 export const differenceText = (id: string, similarId: string): string =>
   differencesOf(id, similarId).join(' and ') || 'its spelling';
 
-/** Keeps an id that is similar to `id`, unless one is there that differs in no more: it may be of somebody else. */
+/** Keeps an id that is similar to `id`, unless one is there that differs in no more. A hash is the farthest. */
 export function keepNearest(similarIdById: Map<string, string>, id: string, similarId: string): void {
+  const distanceTo = (text: string) => differencesOf(id, text).length || FOLDS.length;
   const nearestId = similarIdById.get(id);
-  const isNearer = nearestId === undefined || differencesOf(id, similarId).length < differencesOf(id, nearestId).length;
-  if (isNearer) similarIdById.set(id, similarId);
+  if (nearestId === undefined || distanceTo(similarId) < distanceTo(nearestId)) similarIdById.set(id, similarId);
 }

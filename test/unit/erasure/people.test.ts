@@ -162,6 +162,19 @@ describe('people in a place', () => {
     expect((await look({ byColumn: 'member', ids: ['a', 'b'] })).peopleWithOtherIds).toEqual(new Set());
   });
 
+  it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
+    const names = Array.from({ length: 40 }, (_, i) => `kim${i}`);
+    expect(names.some((text) => hashKey.hashOf(text).startsWith('0'))).toBe(true);
+    const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
+    await loadHashed(D1, rows, ['member'], hashKey);
+    const ids = names.map((text) => text.toUpperCase());
+    expect((await look({ byColumn: 'member', ids, hashKey })).similarIdById.size).toBe(40);
+    await loadHashed(D2, [{ id: 'x', df_unified_id: 'u', member: hashKey.hashOf('A-1') }], ['member'], hashKey);
+    const others = ['a-1', 'A-1 ', '00A-1'];
+    const { similarIdById } = await look({ byColumn: 'member', ids: others, hashKey });
+    expect([...similarIdById.keys()].sort()).toEqual(others.toSorted());
+  });
+
   it('are found in either form in a hashed column, as one person', async () => {
     const hash = (text: string) => hashKey.hashOf(text);
     await load([
