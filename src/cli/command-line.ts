@@ -24,13 +24,18 @@ import { CONFIG_KEYS } from './configuration.ts';
 
 export type NamedCommand = Command & { readonly name: string };
 
-export interface CommandLine {
-  /** Undefined if no known one is named. */
-  readonly command: NamedCommand | undefined;
-  /** What is wrong with the line, if anything: then `values` say only how to tell of it. */
-  readonly problem: UserError | undefined;
-  readonly values: OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
-}
+/** A page of help: that of the program, of its configuration, or of a command. */
+export type HelpTopic = 'program' | 'config' | NamedCommand;
+
+type GlobalValues = OptionValues<typeof GLOBAL_OPTIONS>;
+type RunValues = OptionValues<OptionTable> & GlobalValues;
+
+/** What a line asks for. Of a wrong one there are the values that are right, which say how to tell of it. */
+export type CommandLine =
+  | { readonly kind: 'version' }
+  | { readonly kind: 'help'; readonly topic: HelpTopic }
+  | { readonly kind: 'run'; readonly command: NamedCommand; readonly values: RunValues }
+  | { readonly kind: 'wrong'; readonly problem: UserError; readonly values: Partial<GlobalValues> };
 
 const PARSER_SETTINGS = {
   'boolean-negation': false,
@@ -62,9 +67,11 @@ export function declareOptions<T>(parser: Argv<T>, options: OptionTable): Argv<T
   return parser;
 }
 
-/** Splits a line, parses its values, and tells of one problem with it, if there are any. */
+/** Reads a line: splits it, parses its values, and finds out what is wrong with it, if anything. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  const { command, optionWords, words, wordCountProblem } = await splitLine(argv);
+  if (argv[0] === 'help' && argv[1] === 'config') return { kind: 'help', topic: 'config' };
+  const line = wordsAsOptions(argv);
+  const { command, optionWords, words, wordCountProblem } = await splitLine(line);
   const [commandWord, ...argumentWords] = words;
   const options = optionsOf(command);
   const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
@@ -72,25 +79,37 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     return { key, option, name: optionName(key), words: [optionWords[key] ?? []].flat().map(String) };
   });
   const { values, valueProblem } = parseValues([...commandArguments, ...commandOptions]);
+  if (values.version === true) return { kind: 'version' };
+  if (command !== undefined && values.help === true) return { kind: 'help', topic: command };
 
   const isUnknownCommand = command === undefined && commandWord !== undefined;
   const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
   const optionProblem = unknownOptionError(optionWords, options);
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
-  const toldProblem =
-    // The line is not split at all.
+  const problem =
+    // Words that an option lacks make others seem wrong.
     wordCountProblem ??
     // An unknown option before the command has taken its name as a word.
-    (argv[0]?.startsWith('-') ? optionProblem : undefined) ??
+    (line[0]?.startsWith('-') ? optionProblem : undefined) ??
     // Behind an unknown command all options seem unknown. An unknown name makes other words seem wrong.
     commandProblem ??
     optionProblem ??
     valueProblem ??
     // The word may be an id or a secret, and cannot be shown: any other problem tells more.
     (hasSurplusWord ? configError('there is a word too many.') : undefined);
-  const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
-  const problem = toldProblem?.withMessage(`${toldProblem.message} ${helpHint}`);
-  return { command, problem, values: values as CommandLine['values'] };
+  if (problem !== undefined) {
+    const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
+    return { kind: 'wrong', problem: problem.withMessage(`${problem.message} ${helpHint}`), values };
+  }
+  if (command === undefined) return { kind: 'help', topic: 'program' };
+  return { kind: 'run', command, values: values as RunValues };
+}
+
+/** The line with the word `help` or `version` at its start as an option: `sync --help` for `help sync`. */
+function wordsAsOptions(argv: readonly string[]): readonly string[] {
+  const [firstWord, ...otherWords] = argv;
+  if (firstWord === 'help') return [...wordsAsOptions(otherWords), '--help'];
+  return firstWord === 'version' ? ['--version'] : argv;
 }
 
 /** The values by key, without those that are given in a wrong way, and the first problem with one of these. */
@@ -115,23 +134,20 @@ async function splitLine(argv: readonly string[]) {
   for (const name of argv.filter((word) => Object.hasOwn(COMMANDS, word))) {
     const command = { name, ...(await COMMANDS[name].load()).command };
     const parts = await splitWords(argv, optionsOf(command));
-    if (parts.wordCountProblem !== undefined || parts.words[0] === name) return { command, ...parts };
+    if (parts.words[0] === name) return { command, ...parts };
   }
   return { command: undefined, ...(await splitWords(argv, optionsOf(undefined))) };
 }
 
 /** What yargs makes of a line with these options: the words of each by its key, and the words that belong to none. */
 async function splitWords(argv: readonly string[], options: OptionTable) {
-  try {
-    const { _: words, $0: _, ...optionWords } = await declareOptions(newParser().fail(false), options).parseAsync(argv);
-    return { optionWords, words: words.map(String), wordCountProblem: undefined };
-  } catch (error) {
-    // yargs tells the name of the option with too few words, or of the flag with one.
-    if (!(error instanceof Error) || error.name !== 'YError') throw error;
-    // The failure, too, is a JSON object on stdout if the line asks for one.
-    const optionWords: Record<string, unknown> = { json: argv.includes('--json') };
-    return { optionWords, words: [], wordCountProblem: wordCountError(error.message.replace(/^.*: /, ''), options) };
-  }
+  let wordCountProblem: UserError | undefined;
+  const parser = newParser().fail((message) => {
+    // yargs tells the name of the option with too few words, or of the flag with one. It reads the others all the same.
+    wordCountProblem = wordCountError(message.replace(/^.*: /, ''), options);
+  });
+  const { _: words, $0: _, ...optionWords } = await declareOptions(parser, options).parseAsync(argv);
+  return { optionWords, words: words.map(String), wordCountProblem };
 }
 
 const PLACE_ARGUMENTS = { target: textOption('A target'), place: textOption('A place of it') };

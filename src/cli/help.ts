@@ -2,7 +2,7 @@ import type { Argv } from 'yargs';
 import { variableFormOf } from '../config/environment.ts';
 import type { ConfigKey } from '../config/keys.ts';
 import { GLOBAL_OPTIONS, type OptionTable } from './command.ts';
-import { declareOptions, type NamedCommand, newParser } from './command-line.ts';
+import { declareOptions, type HelpTopic, type NamedCommand, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
 import { placeUsage } from './places.ts';
@@ -12,14 +12,19 @@ const MAX_COLUMNS = 110;
 
 const helpParser = (columns: number) => newParser().wrap(Math.min(columns, MAX_COLUMNS));
 
-export async function programHelp(columns: number): Promise<string[]> {
+export async function helpLines(topic: HelpTopic, columns: number): Promise<string[]> {
+  if (topic === 'config') return configHelp(columns);
+  return topic === 'program' ? await programHelp(columns) : await commandHelp(topic, columns);
+}
+
+async function programHelp(columns: number): Promise<string[]> {
   const parser = helpParser(columns).usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
   for (const [name, { usage, summary }] of Object.entries(COMMANDS)) parser.command(`${name} ${usage}`.trim(), summary);
   parser.command('help config', 'List the variables with their meaning');
   return await linesOfHelp(parser);
 }
 
-export async function commandHelp(
+async function commandHelp(
   { name, targets, options, examples, docsPage }: NamedCommand,
   columns: number,
 ): Promise<string[]> {
@@ -40,7 +45,7 @@ const INTRODUCTION =
   'secret may also stand in a file that the variable + _FILE names.';
 
 /** `help config`: every variable with its form, its default and its meaning. */
-export function configHelp(columns: number): string[] {
+function configHelp(columns: number): string[] {
   const width = Math.min(columns, MAX_COLUMNS);
   const linesOf = (configKeys: readonly ConfigKey[]) =>
     configKeys.flatMap((configKey) => [

@@ -1,8 +1,8 @@
 // This folder: the command line, from its words to an exit code.
 //
 //   main.ts             the process: its streams, signals and exit code
-//   program.ts          one command line: calls the next three, then prints the result or logs the failure
-//   command-line.ts     from words to a command with values; command.ts says what a command and an option are
+//   program.ts          one command line: prints a page of help, or runs a command and prints its result
+//   command-line.ts     what its words ask for; command.ts says what a command and an option are
 //   context.ts          what a command runs in: terminal, log, clock, environment, signal
 //   commands/           one file a command; most of them begin with readPlaceAndConfig of places.ts
 //   configuration.ts    the keys of file and environment, and which of them a command needs
@@ -20,7 +20,7 @@ import type { CommandResult } from './command.ts';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
 import { contextOf, type System } from './context.ts';
 import { failureOf, logFailure } from './failure.ts';
-import { commandHelp, configHelp, programHelp } from './help.ts';
+import { helpLines } from './help.ts';
 import { printableTerminal, terminalLog } from './terminal/terminal.ts';
 
 const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
@@ -33,37 +33,24 @@ const APART_MS = 50;
 
 /** Runs one command line and returns its exit code. A failure is logged, not thrown. */
 export async function runCommandLine(argv: readonly string[], system: System): Promise<ExitCode> {
-  const { columns } = system.terminal;
-  const print = (lines: readonly string[]): ExitCode => {
-    for (const line of lines) system.terminal.print(line);
-    return EXIT.done;
-  };
-  if (argv[0] === 'help' && argv[1] === 'config') return print(configHelp(columns));
-  const { command, problem, values } = await parseCommandLine(wordsAsOptions(argv));
-  if (values.version === true) return print([VERSION]);
-  if (command !== undefined && values.help === true) return print(await commandHelp(command, columns));
-  if (command === undefined && problem === undefined) return print(await programHelp(columns));
-  return await runCommand({ command, problem, values }, system);
-}
-
-/** The line with the word `help` or `version` at its start as an option: `sync --help` for `help sync`. */
-function wordsAsOptions(argv: readonly string[]): readonly string[] {
-  const [firstWord, ...otherWords] = argv;
-  if (firstWord === 'help') return [...wordsAsOptions(otherWords), '--help'];
-  return firstWord === 'version' ? ['--version'] : argv;
+  const line = await parseCommandLine(argv);
+  if (line.kind === 'run' || line.kind === 'wrong') return await runCommand(line, system);
+  const lines = line.kind === 'version' ? [VERSION] : await helpLines(line.topic, system.terminal.columns);
+  for (const text of lines) system.terminal.print(text);
+  return EXIT.done;
 }
 
 /** Runs a command, with the log that the options choose. Prints its result, or logs its failure. */
-async function runCommand({ command, problem, values }: CommandLine, system: System): Promise<ExitCode> {
-  const { quiet, verbose, logFormat } = values;
-  const logLevel = values.logLevel ?? (quiet ? 'error' : verbose ? 'debug' : 'info');
-  const terminal = printableTerminal(system.terminal, quiet === true);
+async function runCommand(line: CommandLine & { readonly kind: 'run' | 'wrong' }, system: System): Promise<ExitCode> {
+  const { quiet = false, verbose, json = false, logFormat = 'text' }: (typeof line)['values'] = line.values;
+  const logLevel = line.values.logLevel ?? (quiet ? 'error' : verbose ? 'debug' : 'info');
+  const terminal = printableTerminal(system.terminal, quiet);
   const logSink = terminalLog(terminal, system.clock, logFormat);
-  const context = contextOf({ ...system, terminal }, logSink, logLevel, command?.name);
+  const context = contextOf({ ...system, terminal }, logSink, logLevel, line.kind === 'run' ? line.command.name : '');
   let commandResult: CommandResult;
   try {
-    if (command === undefined || problem !== undefined) throw problem;
-    commandResult = await command.run(values, context);
+    if (line.kind === 'wrong') throw line.problem;
+    commandResult = await line.command.run(line.values, context);
   } catch (thrown) {
     const failure = failureOf(thrown, context);
     logFailure(failure, context.logger);
@@ -74,8 +61,8 @@ async function runCommand({ command, problem, values }: CommandLine, system: Sys
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
   const { result, lines, exitCode = EXIT.done, isStdoutTaken } = commandResult;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
-  if (values.json === true) await system.clock.sleep(APART_MS);
+  if (json) await system.clock.sleep(APART_MS);
   const write = isStdoutTaken === true ? terminal.log : terminal.print;
-  for (const line of values.json === true ? [JSON.stringify(result)] : lines) write(line);
+  for (const text of json ? [JSON.stringify(result)] : lines) write(text);
   return exitCode;
 }
