@@ -4,7 +4,7 @@ import { configError, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/text.ts';
 import { RunFolder } from '../fs/run-folder.ts';
-import type { NoDownload } from '../service/export/export-service.ts';
+import type { DownloadFailure } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import { type CheckedDay, checkedDayOf, type Receipt } from './checked-day.ts';
 import { type ExportSettings, profileFingerprintsOf } from './export-settings.ts';
@@ -79,7 +79,7 @@ export async function loadSnapshot(
 }
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `lastSnapshot` is undefined. */
-function snapshotError({ kind, clause }: NoDownload, lastSnapshot: StoredSnapshot | undefined): UserError {
+function snapshotError({ kind, clause }: DownloadFailure, lastSnapshot: StoredSnapshot | undefined): UserError {
   const sentence = `${sentenceOf(clause)}${lastSnapshot === undefined ? '' : ' The stored profiles stay.'}`;
   if (kind === 'later') return transientError(`${sentence} Run again later.`);
   return configError(`${sentence} To go on without profiles, leave out user_profiles.`);

@@ -94,8 +94,8 @@ export class RunResults {
       this.#unprovenDays.push(unprovenDay);
       return undefined;
     }
-    const { day, checkedDay, noDownload } = unprovenDay;
-    logger.warn('day.empty_answer', `${day}: ${noDownload.clause}, twice. It counts as a day without rows.`, { day });
+    const { day, checkedDay, emptyAnswer } = unprovenDay;
+    logger.warn('day.empty_answer', `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`, { day });
     return this.#addDownloaded(checkedDay);
   }
 
@@ -207,7 +207,7 @@ function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefi
   if (unprovenDays.length === 0) return undefined;
   const days = formatDays(unprovenDays.map(({ day }) => day));
   return transientError(
-    `${days}: ${unprovenDays[0].noDownload.clause} before the service exported any day as CSV. ` +
+    `${days}: ${unprovenDays[0].emptyAnswer.clause} before the service exported any day as CSV. ` +
       'So it is not known whether there are no events: nothing was stored of them, run again later.',
   );
 }

@@ -10,7 +10,7 @@ import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { checkClocks } from './clock-check.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
-import { type EventRequest, InterruptedExport, type NoData } from './export/export-service.ts';
+import { type EventRequest, InterruptedExport, type RequestFailure } from './export/export-service.ts';
 import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
 import type { QuotaReport } from './quota-report.ts';
 
@@ -75,8 +75,8 @@ export async function checkService(
 type Verdict = Omit<CheckVerdict, 'quotaReport'>;
 
 /** What an answer is by its header; `export`: an export of events. */
-interface CheckAnswer extends Omit<NoData, 'kind'> {
-  readonly kind: NoData['kind'] | 'export';
+interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
+  readonly kind: RequestFailure['kind'] | 'export';
 }
 
 /** True if the event that is asked for may be the reason. It is not for a web page, although that is a `retry`. */
@@ -85,7 +85,7 @@ const mayDependOnEvent = ({ kind, code }: CheckAnswer): boolean =>
 
 /** What it says that no answer came, or not in time, or that no run could use it. Throws a defect of this program. */
 function verdictOnError(error: unknown, host: string, serviceId: string): Verdict {
-  if (error instanceof InterruptedExport) return verdictOn(error.noData, host, serviceId);
+  if (error instanceof InterruptedExport) return verdictOn(error.failure, host, serviceId);
   if (error instanceof UserError) {
     const { kind, message } = error;
     return { kind: kind === 'config' ? 'config' : 'later', code: kind, message };

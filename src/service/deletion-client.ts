@@ -77,8 +77,14 @@ export class DeletionClient {
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
       const context = { host: this.#transport.host, hasConfirmedBefore: hasConfirmed() };
       const traits = deletionTraits(status, body.toString(), context);
-      const { kind, code = traits.code ?? `http_${status}`, text: message } = matchOutcome(DELETION_OUTCOMES, traits);
-      return { kind, code, status, message, quotaReport: readQuotaReport(headers, this.#options.clock.now()) };
+      const { kind, code = traits.code ?? `http_${status}`, clause } = matchOutcome(DELETION_OUTCOMES, traits);
+      return {
+        kind,
+        code,
+        status,
+        message: sentenceOf(clause),
+        quotaReport: readQuotaReport(headers, this.#options.clock.now()),
+      };
     } finally {
       answer.close();
     }

@@ -24,88 +24,89 @@ export interface DeletionTraits {
   readonly host: string;
 }
 
-const failure = ({ host, status }: DeletionTraits): string => `${host} answered ${status}.`;
+const statusClause = ({ host, status }: DeletionTraits): string => `${host} answered ${status}`;
 const CHECK_TOKEN =
-  'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
+  'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one';
 const CHECK_BASE_URL = 'nothing more is sent. Is base_url right?';
 /** What is said of a profile where the answer does not tell. */
-const MAYBE_DELETED = 'it may or may not be deleted.';
+const MAYBE_DELETED = 'it may or may not be deleted';
 
 /**
  * A code outweighs the HTTP status, since failures come as 200. But an answer about the token, the address or the
- * state of the service decides nothing about one id. A text is a sentence.
+ * state of the service decides nothing about one id.
  */
 export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind>[] = [
   {
     when: ({ isFullSuccess }) => isFullSuccess,
     kind: 'done',
-    text: () => 'The service says that the profile is deleted.',
+    clause: () => 'the service says that the profile is deleted',
   },
   {
     when: ({ code }) => code === '40101' || code === '40201',
     kind: 'stop',
-    text: ({ host, code }) => `${host} does not accept the import token for this service_id (${code}): ${CHECK_TOKEN}`,
+    clause: ({ host, code }) =>
+      `${host} does not accept the import token for this service_id (${code}): ${CHECK_TOKEN}`,
   },
   {
     when: ({ code, status }) => code === '40401' || status === 429,
     kind: 'wait',
-    text: ({ host, code, status }) => `${host} says that the limit of requests is reached (${code ?? status}).`,
+    clause: ({ host, code, status }) => `${host} says that the limit of requests is reached (${code ?? status})`,
   },
   {
     when: ({ code }) => code !== undefined && Number(code) >= 50_000,
     kind: 'retry',
-    text: ({ host, code }) => `${host} failed inside (${code}).`,
+    clause: ({ host, code }) => `${host} failed inside (${code})`,
   },
   {
     when: hasStatusBetween(300, 399),
     kind: 'stop',
     code: 'redirect',
-    text: ({ host, status }) =>
+    clause: ({ host, status }) =>
       `${host} answered with a redirect (${status}), which is not followed: ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'stop',
-    text: ({ host, status }) => `${host} does not allow the deletion (${status}): ${CHECK_TOKEN}`,
+    clause: ({ host, status }) => `${host} does not allow the deletion (${status}): ${CHECK_TOKEN}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', text: failure },
+  { when: hasStatusBetween(500, 599), kind: 'retry', clause: statusClause },
   {
     // A service may answer so for a profile that it does not know; to ask again would never end.
     when: ({ code, deletedNothing }) => code !== undefined && deletedNothing,
     kind: 'rejected',
-    text: ({ host, code }) => `${host} deleted nothing for this id (${code}).`,
+    clause: ({ host, code }) => `${host} deleted nothing for this id (${code})`,
   },
   {
     when: ({ code, claimsSuccess }) => code === '20000' || claimsSuccess,
     kind: 'undecided',
-    text: ({ host }) => `${host} did not say success in all of status, code, message and data: ${MAYBE_DELETED}`,
+    clause: ({ host }) => `${host} did not say success in all of status, code, message and data: ${MAYBE_DELETED}`,
   },
   {
     when: ({ code }) => code !== undefined,
     kind: 'rejected',
-    text: ({ host, code }) => `${host} does not delete this id (${code}).`,
+    clause: ({ host, code }) => `${host} does not delete this id (${code})`,
   },
   {
     when: ({ status, hasConfirmedBefore }) => status === 404 && hasConfirmedBefore,
     kind: 'rejected',
-    text: ({ host }) => `${host} does not know this id (404).`,
+    clause: ({ host }) => `${host} does not know this id (404)`,
   },
   {
     when: hasStatus(404, 405, 410),
     kind: 'stop',
-    text: ({ host, status }) => `${host} knows no deletion under base_url (${status}): ${CHECK_BASE_URL}`,
+    clause: ({ host, status }) => `${host} knows no deletion under base_url (${status}): ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatusBetween(200, 299),
     kind: 'retry',
     code: 'odd_body',
-    text: ({ host, status }) => `${host} answered ${status} with something that is no answer to a deletion.`,
+    clause: ({ host, status }) => `${host} answered ${status} with something that is no answer to a deletion`,
   },
-  { when: hasTemporaryStatus, kind: 'retry', text: failure },
+  { when: hasTemporaryStatus, kind: 'retry', clause: statusClause },
   {
     when: () => true,
     kind: 'undecided',
-    text: ({ host, status }) => `${host} answered ${status}: ${MAYBE_DELETED}`,
+    clause: ({ host, status }) => `${host} answered ${status}: ${MAYBE_DELETED}`,
   },
 ];
 

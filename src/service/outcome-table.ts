@@ -4,8 +4,8 @@ export interface OutcomeRow<Traits, Kind> {
   readonly kind: Kind;
   /** Stable code for logs and tests. Without one it is what the caller makes of the body. */
   readonly code?: string;
-  /** What happened and what to do, for people: a clause or a sentence, as the table says. */
-  readonly text: (traits: Traits) => string;
+  /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
+  readonly clause: (traits: Traits) => string;
 }
 
 export const hasStatus =
@@ -24,6 +24,6 @@ export const hasStatusBetween =
 
 /** What the first row that matches says of an answer with these traits. */
 export function matchOutcome<Traits, Kind>(rows: readonly OutcomeRow<Traits, Kind>[], traits: Traits) {
-  const { kind, code, text } = rows.find(({ when }) => when(traits)) ?? rows[rows.length - 1];
-  return { kind, code, text: text(traits) };
+  const { kind, code, clause } = rows.find(({ when }) => when(traits)) ?? rows[rows.length - 1];
+  return { kind, code, clause: clause(traits) };
 }

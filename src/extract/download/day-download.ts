@@ -8,7 +8,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
-import type { EventRequest, NoDownload } from '../../service/export/export-service.ts';
+import type { DownloadFailure, EventRequest } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
@@ -30,7 +30,7 @@ interface DownloadedDay {
 /** A day with two empty answers. If the service has exported another day, it is one without rows. */
 export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
   readonly kind: 'unproven';
-  readonly noDownload: NoDownload;
+  readonly emptyAnswer: DownloadFailure;
 }
 
 /** A day that was not loaded; other days may be. The next run reads one that is not over. */
@@ -140,14 +140,14 @@ export class DayDownloader {
   }
 
   /** A day without rows, as far as two empty answers can show it: they never replace rows of the same filters. */
-  #emptyTwice(first: NoDownload, second: NoDownload): DayResult {
+  #emptyTwice(first: DownloadFailure, second: DownloadFailure): DayResult {
     const day = this.#day;
     const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (second.code !== first.code) return fail(`${day}: ${first.clause}, and then ${second.clause}.`);
     const { rowsBefore } = this.#storedRows;
     // All rows of the day may have been removed since, those of erased people.
     const isStoredEmpty = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
-    if (isStoredEmpty) return { ...this.#downloadedDay([]), kind: 'unproven', noDownload: first };
+    if (isStoredEmpty) return { ...this.#downloadedDay([]), kind: 'unproven', emptyAnswer: first };
     return fail(
       `${day} has ${plainCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
     );
@@ -216,7 +216,7 @@ export class DayDownloader {
 }
 
 /** The failure of a body that no other download mends. */
-function unsupportedError(day: Day, { code, clause }: NoDownload): UserError {
+function unsupportedError(day: Day, { code, clause }: DownloadFailure): UserError {
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${adviceToSkip(day)}`;

@@ -79,7 +79,7 @@ export class DownloadQueue {
       if (this.#deps.service.hasExportedDay) return;
       const dayResult = await this.#downloadFirst(day);
       if (dayResult.kind !== 'unproven') return;
-      codes.add(dayResult.noDownload.code);
+      codes.add(dayResult.emptyAnswer.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND_CODE))
       throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);

@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { EventRequest, ExportFilters, NoDownload } from '../../service/export/export-service.ts';
+import type { DownloadFailure, EventRequest, ExportFilters } from '../../service/export/export-service.ts';
 import type { CheckedFile } from '../checked-day.ts';
 import { filtersAnything } from '../export-settings.ts';
 import { checkedFileOf, removeFiles, type SpooledDownload } from '../spool.ts';
@@ -41,37 +41,37 @@ export async function downloadParts(
   const excludedNames = new Set(userCondition === 'exclude' ? events : []);
   const knownNames = [...KNOWN_EVENT_NAMES, ...eventNames].filter((name) => !excludedNames.has(name));
   const files: CheckedFile[] = [];
-  let lastNoDownload: NoDownload | undefined;
+  let lastFailure: DownloadFailure | undefined;
   // One empty answer proves nothing, least of all from a service that could not export the day.
   const downloadPart: typeof download = async (overrides) => {
     const part = await download(overrides);
     return part.kind === 'empty' ? download(overrides) : part;
   };
-  const fail = async (whichEvents: string, noDownload: NoDownload) => {
+  const fail = async (whichEvents: string, failure: DownloadFailure) => {
     await removeFiles(files);
-    return tooLargeError(day, whichEvents, noDownload);
+    return tooLargeError(day, whichEvents, failure);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await downloadPart({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event, also in the last part.
     if (part.kind !== 'invalid') excludedNames.add(name);
     if (part.kind === 'checked') files.push(checkedFileOf(part));
-    else if (part.kind === 'empty' || part.kind === 'invalid') lastNoDownload = part;
+    else if (part.kind === 'empty' || part.kind === 'invalid') lastFailure = part;
     else return fail(`named ${name}`, part);
   }
   if (userCondition !== 'include') {
     const condition = excludedNames.size > 0 ? 'exclude' : 'all';
     const otherEvents = await downloadPart({ events: [...excludedNames], eventsCondition: condition });
     if (otherEvents.kind === 'checked') files.push(checkedFileOf(otherEvents));
-    else if (otherEvents.kind === 'empty') lastNoDownload = otherEvents;
+    else if (otherEvents.kind === 'empty') lastFailure = otherEvents;
     else return fail(`other than the ${excludedNames.size} known`, otherEvents);
   }
-  if (files.length > 0 || lastNoDownload === undefined) return files;
+  if (files.length > 0 || lastFailure === undefined) return files;
   // A day that is too large has rows: parts without any file say nothing about it.
-  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name', lastNoDownload);
+  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name', lastFailure);
 }
 
-function tooLargeError(day: Day, whichEvents: string, { clause }: NoDownload): UserError {
+function tooLargeError(day: Day, whichEvents: string, { clause }: DownloadFailure): UserError {
   const problem = `The events ${whichEvents} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,

@@ -16,7 +16,7 @@ import {
   type ExportRequest,
   type ExportService,
   InterruptedExport,
-  type NoData,
+  type RequestFailure,
 } from './export-service.ts';
 import { EXPORT_OUTCOMES, type ExportTraits } from './outcomes.ts';
 import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
@@ -66,10 +66,10 @@ export class ExportClient implements ExportService {
       let httpAnswer: HttpAnswer | undefined;
       try {
         httpAnswer = await this.#send(request, waitLimit);
-        const dataOrNoData = await this.#classify(httpAnswer, waitLimit);
+        const dataOrFailure = await this.#classify(httpAnswer, waitLimit);
         const { headers } = httpAnswer;
         const serverTime = Date.parse(headers.date ?? '') || undefined;
-        const answer = { ...dataOrNoData, quotaReport: readQuotaReport(headers, clock.now()), serverTime };
+        const answer = { ...dataOrFailure, quotaReport: readQuotaReport(headers, clock.now()), serverTime };
         quota.record(answer);
         signal.throwIfAborted();
         return await use(answer);
@@ -90,7 +90,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      throw new InterruptedExport(this.#noDataFor(error, 'base_url'), error);
+      throw new InterruptedExport(this.#failureFor(error, 'base_url'), error);
     }
   }
 
@@ -101,23 +101,23 @@ export class ExportClient implements ExportService {
     try {
       const { mayBeCsv, stream } = status === 200 ? await peekBody(bytes) : { mayBeCsv: false, stream: bytes };
       // What came before a failure may name its reason.
-      if (!mayBeCsv) return this.#noDataIn(httpAnswer, await firstBytes(stream, { keepsPart: true }));
+      if (!mayBeCsv) return this.#failureIn(httpAnswer, await firstBytes(stream, { keepsPart: true }));
       checkCharset(headers);
       return { kind: 'data', stream: this.#csvStream(stream, waitLimit.callerSignal) } as const;
     } catch (error) {
-      return this.#noDataFor(error);
+      return this.#failureFor(error);
     }
   }
 
   /** What an answer that is not data means. */
-  #noDataIn({ status }: HttpAnswer, startBytes: Buffer): NoData {
+  #failureIn({ status }: HttpAnswer, startBytes: Buffer): RequestFailure {
     const traits: ExportTraits = {
       status,
       content: contentOf(startBytes),
       reason: reasonIn(startBytes.toString(), this.#options.exportToken.reveal()),
       host: this.#transport.host,
     };
-    const { kind, code = traits.reason ?? 'no_reason', text: clause } = matchOutcome(EXPORT_OUTCOMES, traits);
+    const { kind, code = traits.reason ?? 'no_reason', clause } = matchOutcome(EXPORT_OUTCOMES, traits);
     return { kind, code, clause };
   }
 
@@ -127,12 +127,12 @@ export class ExportClient implements ExportService {
       yield* stream;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedExport(this.#noDataFor(error), error);
+      throw new InterruptedExport(this.#failureFor(error), error);
     }
   }
 
   /** What it means that no answer came, or no whole body. `addressKey`: as of `networkProblem`. Throws a defect. */
-  #noDataFor(error: unknown, addressKey?: string): NoData {
+  #failureFor(error: unknown, addressKey?: string): RequestFailure {
     const { host } = this.#transport;
     if (error instanceof TimeLimitReached) {
       const clause = `${host} sent nothing for ${formatDuration(error.afterMs)}`;

@@ -1,18 +1,18 @@
 import { isDay } from '../../base/days.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { formatDuration, plainCount } from '../../base/quantities.ts';
-import { type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
+import { type Backoff, jitteredPauses } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { ScannerOptions } from '../../cells/columns/export-scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type BodyOutput, type CheckedBody, checkBody } from './checked-body.ts';
 import {
+  type DownloadFailure,
   type ExportRequest,
   type ExportService,
   InterruptedExport,
-  type NoData,
-  type NoDownload,
+  type RequestFailure,
 } from './export-service.ts';
 
 export interface DownloadOptions<Output extends BodyOutput> extends Omit<Runtime, 'env'> {
@@ -28,15 +28,15 @@ export interface DownloadOptions<Output extends BodyOutput> extends Omit<Runtime
   readonly rowsMayChange?: boolean;
 }
 
-/** What all attempts at one export came to. */
-export type DownloadResult<Output extends BodyOutput> = (CheckedBody<Output> | NoDownload) & {
+/** What all requests for one export came to. */
+export type DownloadResult<Output extends BodyOutput> = (CheckedBody<Output> | DownloadFailure) & {
   /** Number of requests that were sent. */
   readonly exports: number;
 };
 
 /** The pauses come to half a minute as a rule: a service that restarts is back. A day is divided after two pauses. */
 const BACKOFF: Backoff = { attempts: 5, firstPauseMs: 5_000, maxPauseMs: 30_000 };
-/** The refusal for the quota after which an export fails, whatever its attempt. */
+/** The refusal for the quota after which an export fails. */
 const MAX_QUOTA_REFUSALS = 50;
 /** Attempts whose answer may mean "too large", after which it is taken for that. */
 const SPLIT_AFTER_ATTEMPTS = 3;
@@ -46,16 +46,8 @@ export const downloadChecked = <Output extends BodyOutput>(
   options: DownloadOptions<Output>,
 ): Promise<DownloadResult<Output>> => new Download(options).run();
 
-/**
- * The attempts at one export. `NoData` says how often each kind is attempted. Besides, a body that is broken as one before
- * fails at once, and a body whose last line may be cut is downloaded again.
- */
 class Download<Output extends BodyOutput> {
   readonly #options: DownloadOptions<Output>;
-  readonly #failedAttempts: NoData[] = [];
-  /** Number of requests that were sent, and of those that were refused for the quota. */
-  #exports = 0;
-  #quotaRefusals = 0;
   /** Lengths of the bodies whose last line may be cut, in bytes. */
   readonly #suspectLengths = new Set<number>();
 
@@ -64,59 +56,26 @@ class Download<Output extends BodyOutput> {
   }
 
   async run(): Promise<DownloadResult<Output>> {
-    const { label, clock, random, signal } = this.#options;
-    const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const bodyOrNoDownload = await retry(policy, ({ pause }) => this.#attempt(pause));
-    if (bodyOrNoDownload !== undefined) return { ...bodyOrNoDownload, exports: this.#exports };
-    const lastNoData = this.#failedAttempts[this.#failedAttempts.length - 1];
-    const statement = `the export of ${label} failed ${BACKOFF.attempts} times`;
-    const clause = `${statement}, at last because ${withCode(lastNoData)}; nothing of it was stored`;
-    return { ...forLaterRun(lastNoData, clause), exports: this.#exports };
-  }
-
-  /** The result, or undefined if it is to be attempted again, after `pause` (ms); the last attempt has none. */
-  async #attempt(pause: number | undefined): Promise<CheckedBody<Output> | NoDownload | undefined> {
-    let bodyOrNoData = await this.#sendOnce();
-    // A refusal for the quota is no attempt.
-    while (bodyOrNoData.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS)
-      bodyOrNoData = await this.#sendOnce();
-    switch (bodyOrNoData.kind) {
-      case 'checked':
-        this.#warnOfInvalidUtf8(bodyOrNoData);
-        return bodyOrNoData;
-      case 'wait': {
-        const clause = `${this.#options.label}: ${bodyOrNoData.clause}, for the ${MAX_QUOTA_REFUSALS}th time`;
-        return forLaterRun(bodyOrNoData, clause);
+    const { label, clock, random, signal, logger } = this.#options;
+    const pauses = [...jitteredPauses(BACKOFF, random)];
+    const failures: RequestFailure[] = [];
+    for (let exports = 1; ; exports++) {
+      const bodyOrFailure = await this.#sendOnce();
+      if (bodyOrFailure.kind === 'checked') {
+        this.#warnOfInvalidUtf8(bodyOrFailure);
+        return { ...bodyOrFailure, exports };
       }
-      case 'retry':
-      case 'retry_or_split':
-        return this.#failAttempt(bodyOrNoData, pause);
-      default:
-        // The compiler narrows the kind alone.
-        return { ...bodyOrNoData, kind: bodyOrNoData.kind };
-    }
-  }
-
-  /** The failure of the download if another attempt would fail as well; undefined if it may succeed. */
-  #failAttempt(noData: NoData, pause: number | undefined): NoDownload | undefined {
-    const { label, logger } = this.#options;
-    const { kind, code, clause, where } = noData;
-    const brokeEqually = (earlier: NoData) => earlier.code === code && earlier.where?.row === where?.row;
-    const isBrokenAgain = where !== undefined && this.#failedAttempts.some(brokeEqually);
-    const attempt = this.#failedAttempts.push(noData);
-    if (isBrokenAgain) {
-      const statement = `the export of ${label} is broken twice in the same way`;
-      return forLaterRun(noData, `${statement}: ${clause}. Nothing of it was stored`);
-    }
-    const splitAttempts = this.#failedAttempts.filter((earlier) => earlier.kind === 'retry_or_split');
-    if (kind === 'retry_or_split' && splitAttempts.length >= SPLIT_AFTER_ATTEMPTS)
-      return { ...noData, kind: 'too_large' };
-    if (pause !== undefined) {
-      const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(noData)}`;
-      const fields = { attempt, cause: code, pause_ms: pause };
+      const next = afterFailure(bodyOrFailure, failures, label);
+      if (next.kind === 'stop') return { ...next.failure, exports };
+      failures.push(bodyOrFailure);
+      if (next.kind === 'send') continue;
+      const { attempt } = next;
+      const pause = pauses[attempt - 1];
+      const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(bodyOrFailure)}`;
+      const fields = { attempt, cause: bodyOrFailure.code, pause_ms: pause };
       logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
+      await clock.sleep(pause, signal);
     }
-    return undefined;
   }
 
   #warnOfInvalidUtf8({ scan }: CheckedBody): void {
@@ -130,10 +89,9 @@ class Download<Output extends BodyOutput> {
   }
 
   /** Sends the request once and checks its body. A body that is broken gives no data, as does no answer. */
-  async #sendOnce(): Promise<CheckedBody<Output> | NoData> {
+  async #sendOnce(): Promise<CheckedBody<Output> | RequestFailure> {
     const { service, request, openOutput, signal } = this.#options;
     signal.throwIfAborted();
-    this.#exports++;
     try {
       return await service.export(request, signal, async (answer) =>
         answer.kind === 'data'
@@ -142,7 +100,7 @@ class Download<Output extends BodyOutput> {
       );
     } catch (error) {
       signal.throwIfAborted();
-      return noDataOf(error);
+      return failureOf(error);
     }
   }
 
@@ -151,7 +109,7 @@ class Download<Output extends BodyOutput> {
    * download that ends so confirms it: one of the same length, or any where rows may be added. Rows may come in another
    * order.
    */
-  async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | NoData> {
+  async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | RequestFailure> {
     const { expectsFinalNewline = true, rowsMayChange = false } = this.#options;
     const { hasFinalNewline, rows } = body.scan;
     // A header alone may have a line end where the last row has none.
@@ -166,13 +124,51 @@ class Download<Output extends BodyOutput> {
   }
 }
 
-/** The clause with its code, to search for. */
-const withCode = ({ clause, code }: NoData): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
+/** `send`: the quota holds the next request back. `pause`: after an attempt, counted from 1. */
+type NextStep =
+  | { readonly kind: 'send' }
+  | { readonly kind: 'pause'; readonly attempt: number }
+  | { readonly kind: 'stop'; readonly failure: DownloadFailure };
 
-const forLaterRun = (noData: NoData, clause: string): NoDownload => ({ ...noData, kind: 'later', clause });
+/**
+ * What follows a request that failed, behind earlier failures of the same download. The first row that holds counts.
+ * A refusal for the quota is no attempt.
+ *
+ *   failure                                               what follows
+ *   wait, for the 50th time                               stop: later
+ *   wait                                                  send
+ *   neither retry nor retry_or_split                      stop: of the same kind
+ *   a body that is broken as one before                   stop: later
+ *   retry_or_split, for the third time                    stop: too_large
+ *   retry or retry_or_split, for the fifth time           stop: later
+ *   retry or retry_or_split                               pause
+ */
+function afterFailure(failure: RequestFailure, earlier: readonly RequestFailure[], label: string): NextStep {
+  const { kind, code, clause, where } = failure;
+  const count = (...kinds: readonly RequestFailure['kind'][]) =>
+    1 + earlier.filter((before) => kinds.includes(before.kind)).length;
+  const giveUp = (why: string): NextStep => ({ kind: 'stop', failure: { ...failure, kind: 'later', clause: why } });
+  if (kind === 'wait') {
+    const isLast = count('wait') >= MAX_QUOTA_REFUSALS;
+    return isLast ? giveUp(`${label}: ${clause}, for the ${MAX_QUOTA_REFUSALS}th time`) : { kind: 'send' };
+  }
+  // The compiler narrows the kind alone.
+  if (kind !== 'retry' && kind !== 'retry_or_split') return { kind: 'stop', failure: { ...failure, kind } };
+  if (where !== undefined && earlier.some((before) => before.code === code && before.where?.row === where.row))
+    return giveUp(`the export of ${label} is broken twice in the same way: ${clause}. Nothing of it was stored`);
+  if (kind === 'retry_or_split' && count('retry_or_split') >= SPLIT_AFTER_ATTEMPTS)
+    return { kind: 'stop', failure: { ...failure, kind: 'too_large' } };
+  const attempt = count('retry', 'retry_or_split');
+  if (attempt < BACKOFF.attempts) return { kind: 'pause', attempt };
+  const statement = `the export of ${label} failed ${BACKOFF.attempts} times`;
+  return giveUp(`${statement}, at last because ${withCode(failure)}; nothing of it was stored`);
+}
+
+/** The clause with its code, to search for. */
+const withCode = ({ clause, code }: RequestFailure): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
 /** Why an export gave no body that could be checked to its end. Throws any other error. */
-function noDataOf(error: unknown): NoData {
+function failureOf(error: unknown): RequestFailure {
   if (error instanceof MalformedCsv) {
     const { reason: code, where, clause } = error;
     return { kind: 'retry', code, clause, where };
@@ -181,12 +177,12 @@ function noDataOf(error: unknown): NoData {
     const clause = `the export has ${error.mismatch}: nothing of it was used, and it would be the same again`;
     return { kind: 'unsupported', code: 'not_csv', clause };
   }
-  if (error instanceof InterruptedExport) return error.noData;
+  if (error instanceof InterruptedExport) return error.failure;
   throw error;
 }
 
 /** The failure for a user; `label` names what was exported, a day or several. */
-export function downloadError(label: string, { kind, code, clause, where }: NoDownload): UserError {
+export function downloadError(label: string, { kind, code, clause, where }: DownloadFailure): UserError {
   const details = { where: { ...where, ...(isDay(label) && { day: label }) }, detail: code };
   switch (kind) {
     case 'empty':

@@ -3,9 +3,9 @@
 // says what it means. `export-header.ts` reads the first line alone, and `profiles.ts` downloads profiles.
 //
 //   file              handles               and gives
-//   client.ts         one request           an ExportAnswer: a body that may be CSV, or NoData
+//   client.ts         one request           an ExportAnswer: a body that may be CSV, or a RequestFailure
 //   checked-body.ts   the body of one       a CheckedBody, or throws
-//   download.ts       all of an export      a DownloadResult: a CheckedBody, or NoDownload
+//   download.ts       all of an export      a DownloadResult: a CheckedBody, or a DownloadFailure
 //
 // What a download means for a day, its DayResult, is decided in extract/download.
 
@@ -19,29 +19,28 @@ import type { QuotaReport } from '../quota-report.ts';
 export class InterruptedExport extends UserError {
   override readonly name = 'InterruptedExport';
   /** What this means as an answer. */
-  readonly noData: NoData;
+  readonly failure: RequestFailure;
 
-  constructor(noData: NoData, cause?: unknown) {
-    const { code, clause } = noData;
+  constructor(failure: RequestFailure, cause?: unknown) {
+    const { code, clause } = failure;
     super('transient', sentenceOf(clause), { detail: `${code}: ${clause}`, cause });
-    this.noData = noData;
+    this.failure = failure;
   }
 }
 
 /**
- * Why one request gave no data, and what the attempts at an export make of it in the end: a `NoDownload`.
+ * Why one request gave no data. `download.ts` says which of these end a download.
  *
- *   NoData           what came                                                       NoDownload
- *   empty            no byte, 204, 404, an empty list: perhaps a day without rows    empty
- *   retry            a failure that may pass                                         later, after five attempts
- *   retry_or_split   a failure that may pass, or mean that the export is too large   too_large, after three of them
- *   wait             a refusal for the quota                                         later, after fifty of them
- *   config           what the user must change                                       config
- *   gone             days older than the service exports, or no export of profiles   gone
- *   invalid          a request, or a day that has not begun, that is not accepted    invalid
- *   unsupported      a body of another format, as another download would have it     unsupported
+ *   empty            no byte, 204, 404, an empty list: perhaps a day without rows
+ *   retry            a failure that may pass
+ *   retry_or_split   a failure that may pass, or mean that the export is too large
+ *   wait             a refusal for the quota
+ *   config           what the user must change
+ *   gone             days older than the service exports, or no export of profiles
+ *   invalid          a request, or a day that has not begun, that is not accepted
+ *   unsupported      a body of another format, as another download would have it
  */
-export interface NoData {
+export interface RequestFailure {
   readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
   /** The reason, of which a kind has several. */
   readonly code: string;
@@ -51,9 +50,9 @@ export interface NoData {
   readonly where?: FailurePosition | undefined;
 }
 
-/** Why all attempts at an export gave no data. `later`: the next run may succeed. `too_large`: a smaller export may. */
-export interface NoDownload extends Omit<NoData, 'kind'> {
-  readonly kind: 'later' | 'too_large' | Exclude<NoData['kind'], 'retry' | 'retry_or_split' | 'wait'>;
+/** Why all requests for an export gave no data. `later`: the next run may succeed. `too_large`: a smaller export may. */
+export interface DownloadFailure extends Omit<RequestFailure, 'kind'> {
+  readonly kind: 'later' | 'too_large' | Exclude<RequestFailure['kind'], 'retry' | 'retry_or_split' | 'wait'>;
 }
 
 /**
@@ -61,7 +60,7 @@ export interface NoDownload extends Omit<NoData, 'kind'> {
  * verified. `stream` is decompressed; it throws InterruptedExport, or the signal's reason. An early end without an error
  * shows in the rows alone.
  */
-export type ExportAnswer = ({ readonly kind: 'data'; readonly stream: AsyncIterable<Uint8Array> } | NoData) & {
+export type ExportAnswer = ({ readonly kind: 'data'; readonly stream: AsyncIterable<Uint8Array> } | RequestFailure) & {
   readonly quotaReport: QuotaReport;
   /** The service's `Date` header in ms; undefined if it had none. */
   readonly serverTime: number | undefined;

@@ -1,5 +1,5 @@
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../outcome-table.ts';
-import type { NoData } from './export-service.ts';
+import type { RequestFailure } from './export-service.ts';
 
 /** What a body's first bytes show, behind a BOM and white space. `maybe_csv`: none of the others; the scan decides. */
 export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'maybe_csv';
@@ -29,7 +29,7 @@ const has200With =
     status === 200 && content === expected;
 
 const NO_REASON = 'no reason that is known';
-const failure = ({ host, status, reason }: ExportTraits): string =>
+const statusClause = ({ host, status, reason }: ExportTraits): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
 const CHECK_TOKEN =
   'check export_token and service_id. A token that was reissued in the console (service management, key information, API ' +
@@ -41,85 +41,95 @@ export const HTML_PAGE_CODE = 'html_200';
 export const NOT_FOUND_CODE = 'not_here';
 
 /**
- * Every answer but a 200 that begins like CSV: that is for the scan to check. A text is a clause. That of `retry` and
+ * Every answer but a 200 that begins like CSV: that is for the scan to check. The clause of `retry` and
  * `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the export is too
  * large. After a few such answers smaller exports are requested.
  */
-export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[] = [
+export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, RequestFailure['kind']>[] = [
   {
     when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
-    text: ({ host, reason }) => `${host} does not accept the export token (${reason ?? NO_REASON}): ${CHECK_TOKEN}`,
+    clause: ({ host, reason }) => `${host} does not accept the export token (${reason ?? NO_REASON}): ${CHECK_TOKEN}`,
   },
   {
     when: hasReason('exceed_date_range_limit'),
     kind: 'gone',
-    text: ({ host }) => `${host} no longer exports days as old as this (exceed_date_range_limit)`,
+    clause: ({ host }) => `${host} no longer exports days as old as this (exceed_date_range_limit)`,
   },
   {
     when: hasReason('invalid_parameter'),
     kind: 'invalid',
-    text: ({ host }) =>
+    clause: ({ host }) =>
       `${host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take`,
   },
   {
     when: hasReason('too_many_api_requests', 'too_many_request', 'too_many_requests'),
     kind: 'wait',
-    text: ({ host, reason }) => `${host} says that the limit of exports is reached (${reason ?? NO_REASON})`,
+    clause: ({ host, reason }) => `${host} says that the limit of exports is reached (${reason ?? NO_REASON})`,
   },
-  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', text: failure },
-  { when: hasReason('client_connection_closed'), kind: 'retry', text: failure },
+  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', clause: statusClause },
+  { when: hasReason('client_connection_closed'), kind: 'retry', clause: statusClause },
   {
     when: has200With('empty_list'),
     kind: 'empty',
     code: 'empty_list',
-    text: ({ host }) => `${host} answered with an empty list`,
+    clause: ({ host }) => `${host} answered with an empty list`,
   },
-  { when: has200With('empty'), kind: 'empty', code: 'empty_body', text: ({ host }) => `${host} answered with no byte` },
-  { when: has200With('json'), kind: 'retry', code: 'json_200', text: (traits) => `${failure(traits)} in place of CSV` },
+  {
+    when: has200With('empty'),
+    kind: 'empty',
+    code: 'empty_body',
+    clause: ({ host }) => `${host} answered with no byte`,
+  },
+  {
+    when: has200With('json'),
+    kind: 'retry',
+    code: 'json_200',
+    clause: (traits) => `${statusClause(traits)} in place of CSV`,
+  },
   {
     when: has200With('html'),
     kind: 'retry',
     code: HTML_PAGE_CODE,
-    text: ({ host }) => `${host} answered with an HTML page in place of CSV`,
+    clause: ({ host }) => `${host} answered with an HTML page in place of CSV`,
   },
-  { when: hasStatus(204), kind: 'empty', code: 'no_content', text: ({ host }) => `${host} answered with 204` },
+  { when: hasStatus(204), kind: 'empty', code: 'no_content', clause: ({ host }) => `${host} answered with 204` },
   {
     when: hasStatusBetween(300, 399),
     kind: 'config',
     code: 'redirect',
-    text: ({ host, status }) =>
+    clause: ({ host, status }) =>
       `${host} answered with a redirect (${status}), which is not followed: ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatus(400, 422),
     kind: 'invalid',
     code: 'bad_request',
-    text: ({ host, status, reason }) => `${host} refuses the request (${status}, ${reason ?? NO_REASON})`,
+    clause: ({ host, status, reason }) => `${host} refuses the request (${status}, ${reason ?? NO_REASON})`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'config',
     code: 'unauthorized',
-    text: ({ host, status, reason }) =>
+    clause: ({ host, status, reason }) =>
       `${host} does not accept the export token (${status}, ${reason ?? NO_REASON}): ${CHECK_TOKEN}`,
   },
-  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND_CODE, text: ({ host }) => `${host} answered with 404` },
-  { when: hasTemporaryStatus, kind: 'retry', code: 'busy', text: failure },
+  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND_CODE, clause: ({ host }) => `${host} answered with 404` },
+  { when: hasTemporaryStatus, kind: 'retry', code: 'busy', clause: statusClause },
   // 504 and 524: a gateway gave up waiting for the service.
-  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', text: failure },
+  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', clause: statusClause },
   {
     when: hasStatus(429),
     kind: 'wait',
     code: 'too_many_api_requests',
-    text: ({ host }) => `${host} says that the limit of exports is reached (429)`,
+    clause: ({ host }) => `${host} says that the limit of exports is reached (429)`,
   },
   {
     when: hasStatusBetween(400, 499),
     kind: 'config',
     code: 'refused_request',
-    text: ({ host, status }) => `${host} does not take the request at all (${status}): ${CHECK_BASE_URL}`,
+    clause: ({ host, status }) => `${host} does not take the request at all (${status}): ${CHECK_BASE_URL}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', text: failure },
-  { when: () => true, kind: 'retry', code: 'odd_status', text: failure },
+  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', clause: statusClause },
+  { when: () => true, kind: 'retry', code: 'odd_status', clause: statusClause },
 ];

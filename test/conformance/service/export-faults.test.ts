@@ -31,7 +31,7 @@ async function endsInReset(steps: readonly Step[], read: (bytes: number) => unkn
       await read(bytes);
     }
   });
-  await expect(reading).rejects.toMatchObject({ kind: 'transient', noData: { code: 'reset' } });
+  await expect(reading).rejects.toMatchObject({ kind: 'transient', failure: { code: 'reset' } });
 }
 
 describe('complete bodies', () => {

@@ -7,7 +7,7 @@ import {
   type EventRequest,
   type ExportService,
   InterruptedExport,
-  type NoData,
+  type RequestFailure,
 } from '../../../src/service/export/export-service.ts';
 import type { ExportQuota } from '../../../src/service/export/quota.ts';
 import type { QuotaAnswer } from '../../../src/service/export/quota-rules.ts';
@@ -65,7 +65,7 @@ export function answerOf(
     request = EXPORT_REQUEST,
     signal = new AbortController().signal,
   }: { readonly request?: EventRequest; readonly signal?: AbortSignal } = {},
-): Promise<{ readonly kind: 'data'; readonly text: string } | NoData> {
+): Promise<{ readonly kind: 'data'; readonly text: string } | RequestFailure> {
   const asking = service.export(request, signal, async (answer) => {
     if (answer.kind !== 'data') return answer;
     const chunks: Uint8Array[] = [];
@@ -73,7 +73,7 @@ export function answerOf(
     return { kind: answer.kind, text: Buffer.concat(chunks).toString() };
   });
   return asking.catch((error: unknown) => {
-    if (error instanceof InterruptedExport) return error.noData;
+    if (error instanceof InterruptedExport) return error.failure;
     throw error;
   });
 }

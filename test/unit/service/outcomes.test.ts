@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { sentenceOf } from '../../../src/base/text.ts';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
 import { EXPORT_OUTCOMES, type ExportTraits } from '../../../src/service/export/outcomes.ts';
@@ -58,7 +59,7 @@ describe('the answer to an export', () => {
 
   it.each(rows)('%i %s %s is %s %s', (status, reason, content, kind, code) => {
     const outcome = matchOutcome(EXPORT_OUTCOMES, traits(status, reason, content));
-    expect(outcome).toEqual({ kind, code, text: expect.stringMatching(/^api\.example .*[^.]$/) });
+    expect(outcome).toEqual({ kind, code, clause: expect.stringMatching(/^api\.example .*[^.]$/) });
   });
 
   it.each([
@@ -77,8 +78,8 @@ describe('the answer to a deletion', () => {
   const outcome = (status: number, body: unknown, hasConfirmedBefore = false) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const traits = deletionTraits(status, text, { host: 'api.example', hasConfirmedBefore });
-    const { kind, text: message } = matchOutcome(DELETION_OUTCOMES, traits);
-    return { kind, message, code: traits.code };
+    const { kind, clause } = matchOutcome(DELETION_OUTCOMES, traits);
+    return { kind, message: sentenceOf(clause), code: traits.code };
   };
 
   it('is a success under any HTTP status if all four fields say so', () => {
