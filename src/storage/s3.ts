@@ -26,6 +26,8 @@ import { type ErasePredicate, listAll, PROBE_FOLDER, type Storage, type StoredOb
 
 /** Pauses (ms) between attempts at requests that the SDK does not attempt again. */
 const PAUSES_MS = [500, 1_000, 2_000, 4_000];
+/** Maximum size of an object that one request may send: the limit of S3. */
+const MAX_OBJECT_BYTES = 5 * 2 ** 30;
 /** Time (ms) for a write that begins after the run was stopped: its process has seconds left. */
 const STOPPED_WRITE_MS = 2_000;
 
@@ -128,7 +130,14 @@ class S3Storage implements Storage {
 
   moveIn(localPath: string, path: string): Promise<void> {
     return this.#withStoreErrors(async () => {
-      await this.#retry(isTransient, () => this.#sendFile(localPath, path));
+      const { size } = await stat(localPath);
+      if (size > MAX_OBJECT_BYTES) {
+        const remedy = 'drop columns (columns_drop), or load into a folder on a disk';
+        throw configError(
+          `${this.address}/${path} would have ${size} bytes, and a bucket takes at most 5 GiB: ${remedy}.`,
+        );
+      }
+      await this.#retry(isTransient, () => this.#sendFile(localPath, path, size));
       await rm(localPath, { force: true });
     });
   }
@@ -189,14 +198,13 @@ class S3Storage implements Storage {
   }
 
   /** Makes one attempt at sending a file, and holds no more than a piece of it: the SDK sends no stream again. */
-  async #sendFile(localPath: string, path: string): Promise<void> {
+  async #sendFile(localPath: string, path: string, size: number): Promise<void> {
     const { client, sendOptions } = this.#access;
-    const { size: ContentLength } = await stat(localPath);
     const Body = createReadStream(localPath);
     // The SDK would wait for the bytes of a file that cannot be read.
     const unreadable = new Promise<never>((_, reject) => Body.on('error', reject));
     try {
-      const sending = client.putObject({ ...this.#objectAt(path), Body, ContentLength }, sendOptions);
+      const sending = client.putObject({ ...this.#objectAt(path), Body, ContentLength: size }, sendOptions);
       await Promise.race([sending, unreadable]);
     } finally {
       Body.destroy();

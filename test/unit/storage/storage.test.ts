@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import fs, { existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -256,6 +256,15 @@ describe('failures of a bucket', () => {
     const path = join(dir, 'none');
     const put = using((storage) => storage.moveIn(path, 'events/x'));
     await expect(put).rejects.toMatchObject(failure(2, `${path} cannot be written (ENOENT)`));
+  });
+
+  it('do not come after an upload: a file that one request cannot send is refused before', async () => {
+    const path = join(dir, 'huge');
+    writeFileSync(path, '');
+    truncateSync(path, 5 * 2 ** 30 + 1);
+    const put = using((storage) => storage.moveIn(path, 'events/x'));
+    await expect(put).rejects.toMatchObject(failure(2, 'at most 5 GiB: drop columns'));
+    expect(s3.requests.filter(({ what }) => what === 'PutObject')).toEqual([]);
   });
 
   it('that pass are retried, and a lost answer is not a lost object', async () => {
