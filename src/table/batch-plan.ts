@@ -2,7 +2,7 @@ import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';
 import { type CommitInfo, refuseOtherService } from '../extract/export-state.ts';
-import { type ColumnPlan, logWidened, planColumns } from './column-plan.ts';
+import { type ColumnPlan, planColumns } from './column-plan.ts';
 import { type ColumnSettings, settingsOfTable } from './column-type.ts';
 import type { TableState } from './place-state.ts';
 import type { Receipts, StoredReceipt } from './receipts.ts';
@@ -34,7 +34,7 @@ export async function planBatch(
   batch: readonly CheckedDay[],
   options: BatchOptions,
 ): Promise<PlannedBatch | undefined> {
-  const { table, commitInfo, columnSettings, logger, countRows } = options;
+  const { table, commitInfo, columnSettings, countRows } = options;
   const { receipts, columns: columnsBefore } = tableBefore;
   // A run of another service may have made the place since this run was planned.
   refuseOtherService(tableBefore.exportState, commitInfo.fingerprints);
@@ -45,7 +45,6 @@ export async function planBatch(
   const writtenDownloads = acceptedDownloads.filter((download) => !unchangedDownloads.includes(download));
   const settings = settingsOfTable(table, columnSettings);
   const columnPlan = planColumns(columnsBefore, writtenDownloads, settings, receipts.size === 0);
-  logWidened(logger, columnPlan.changes);
   return { table, tableBefore, commitInfo, writtenDownloads, unchangedDownloads, ...columnPlan };
 }
 

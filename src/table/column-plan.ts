@@ -143,6 +143,7 @@ function dayCellsOf(forms: CellForms, { type, isInferred }: TypeAfterDay): DayCe
   return { forms, hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0 };
 }
 
+/** Logs which columns have another type. Called after the commit: a failure leaves all columns as they were. */
 export function logWidened(logger: Logger, changes: ColumnPlan['changes']): void {
   for (const { sourceName: column, change, fromType: from, toType: to, day } of changes) {
     if (change !== 'widened') continue;

@@ -58,12 +58,13 @@ async function writeStream(
       const engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
       try {
         const zone = zoneOf(options.columnSettings.timezone);
-        const { columns, plannedDays } = isPinned(options)
+        const { columns, changes, plannedDays } = isPinned(options)
           ? planEachDay(downloads, options)
           : await planAllDays(downloads, runFolder, options);
         const dayFiles = writeDayFiles(plannedDays, zone, engine, runFolder);
         // DuckDB writes the next day while one is sent. Of a pinned stream the service may have to be waited for.
         await sendDays(isPinned(options) ? dayFiles : oneAhead(dayFiles), columns, output, options, onSent);
+        logWidened(options.logger, changes);
       } finally {
         await engine.close();
       }
@@ -88,14 +89,14 @@ function planEachDay(downloads: AsyncIterable<CheckedDay>, { columnSettings }: L
       yield { download, columns: planColumns(columns, [download], frozenSettings, false).columns };
     }
   }
-  return { columns, plannedDays: planDays() };
+  return { columns, changes: [], plannedDays: planDays() };
 }
 
 /** Plans a stream of the columns of all days. Their files wait in the folder of the run until the last has come. */
 async function planAllDays(
   downloads: AsyncIterable<CheckedDay>,
   runFolder: RunFolder,
-  { columnSettings, logger }: LoadOptions,
+  { columnSettings }: LoadOptions,
 ) {
   // Settings that do not fit are refused before the first request.
   const columnsBefore = columnsOfNewTable(columnSettings);
@@ -106,8 +107,8 @@ async function planAllDays(
     movedDownloads.push({ receipt, files: movedFiles });
   }
   const { columns, changes } = planColumns(columnsBefore, movedDownloads, columnSettings, true);
-  logWidened(logger, changes);
-  return { columns: typedColumns(columns), plannedDays: movedDownloads.map((download) => ({ download, columns })) };
+  const plannedDays = movedDownloads.map((download) => ({ download, columns }));
+  return { columns: typedColumns(columns), changes, plannedDays };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */

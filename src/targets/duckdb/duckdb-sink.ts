@@ -17,6 +17,7 @@ import type { CommitInfo } from '../../extract/export-state.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { checkLocalPath, realOrGivenPath, refuseDeadLink } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
+import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, commitResultOf, NOTHING_STORED, tableAfterBatch } from '../../table/commit.ts';
 import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
@@ -95,6 +96,7 @@ class DuckDbSink implements Sink {
       if (plan === undefined) return NOTHING_STORED;
       const { state, commit } = await this.#store(engine, stateBefore, plan);
       this.state = state;
+      logWidened(logger, plan.changes);
       return commit;
     });
   }

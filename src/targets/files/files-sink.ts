@@ -1,6 +1,7 @@
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
+import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, NOTHING_STORED } from '../../table/commit.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
@@ -47,7 +48,8 @@ class FilesSink implements Sink {
       this.#place.format.commit(this.#place, this.#version, prepareChange),
     );
     this.#version = version;
-    return result;
+    logWidened(this.#options.logger, result.changes);
+    return result.commit;
   }
 
   recordRun(run: RunRecord): Promise<void> {
@@ -96,9 +98,9 @@ class FilesSink implements Sink {
       logger,
       countRows: (days) => countRowsInFiles(place, version, days),
     });
-    if (plan === undefined) return { change: undefined, result: NOTHING_STORED };
+    if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, changes: [] } };
     const { fileChanges, tableAfter, commit } = await place.engine.transaction(() => writeBatch(place, version, plan));
     const change: PlaceChange = { kind: 'load', state: withTable(state, table, tableAfter), fileChanges };
-    return { change, result: commit };
+    return { change, result: { commit, changes: plan.changes } };
   }
 }

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
@@ -125,6 +126,17 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     }
     expect(await cells('"\ufeffbom"')).toEqual(cellsOfDays.map((cell) => ({ '\ufeffbom': cell })));
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
+  });
+
+  it('that change their type are logged once that is stored, and not if it fails', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
+    const lostDownload = place.of(D2, [{ id: 'b', n: 'x' }]);
+    rmSync(lostDownload.files[0].path);
+    await expect(place.load([[lostDownload]])).rejects.toThrow();
+    const changes = () => place.log.filter(({ event }) => event === 'schema.changed').map(({ message }) => message);
+    expect(changes()).toEqual([]);
+    await place.load([[place.of(D2, [{ id: 'b', n: 'x' }])]]);
+    expect(changes()).toEqual([`column n changes from long to string with the rows of ${D2}`]);
   });
 
   it('that are declared or configured keep their type; a cell that does not fit is in _rescued', async () => {
