@@ -24,32 +24,37 @@ interface Property<Name = string> extends StreamColumn {
 }
 
 /** The columns of a header that a stream has, as `discover` names them. */
-export function discoveredProperties(stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] {
-  const takenNames = new Set(reservedNames(stream).map(foldName));
-  const properties = streamColumns(stream, header).map((streamColumn): Property => {
-    let name = streamColumn.plainName;
-    while (takenNames.has(foldName(name))) name = nameWithHash(name, streamColumn.column);
-    takenNames.add(foldName(name));
-    return { ...streamColumn, name };
-  });
-  return properties.sort((a, b) => a.index - b.index);
-}
+export const discoveredProperties = (stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] =>
+  properties(stream, header, () => true, foldName).flatMap(({ name, ...streamColumn }) =>
+    name === undefined ? [] : [{ ...streamColumn, name }],
+  );
 
 /**
  * The columns of a header that a stream has, as its catalog names them; undefined if it lacks them. A catalog
  * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
-export function configuredProperties(
-  { name: stream, schemas }: StreamSchemas,
+export const configuredProperties = ({ name: stream, schemas }: StreamSchemas, header: readonly HeaderColumn[]) =>
+  properties(
+    stream,
+    header,
+    (name) => schemas.has(name),
+    (name) => name,
+  );
+
+/** Gives each column the first of its names that is offered and free. Names are equal if their `keyOf` is. */
+function properties(
+  stream: StreamName,
   header: readonly HeaderColumn[],
+  isOffered: (name: string) => boolean,
+  keyOf: (name: string) => string,
 ): readonly Property<string | undefined>[] {
-  const takenNames = new Set(reservedNames(stream));
-  return streamColumns(stream, header).map((streamColumn) => {
-    const names = [streamColumn.plainName, nameWithHash(streamColumn.plainName, streamColumn.column)];
-    const name = names.find((candidate) => schemas.has(candidate) && !takenNames.has(candidate));
-    if (name !== undefined) takenNames.add(name);
+  const takenKeys = new Set(reservedNames(stream).map(keyOf));
+  const columns = streamColumns(stream, header).map((streamColumn) => {
+    const name = possibleNames(streamColumn).find((name) => isOffered(name) && !takenKeys.has(keyOf(name)));
+    if (name !== undefined) takenKeys.add(keyOf(name));
     return { ...streamColumn, name };
   });
+  return columns.sort((a, b) => a.index - b.index);
 }
 
 /** Names of properties that no column may have. */
@@ -80,10 +85,11 @@ function withShortNames(stream: StreamName, columns: readonly StreamColumn[]): S
 }
 
 /**
- * A name that another column has, made distinct by the hash of the column's name in the export. Of equal columns, the
- * second is the first that gets a hash. Only the third needs a text of its own.
+ * The names that a column may have. The others are made distinct by the hash of its name in the export. Of equal
+ * columns, the second is the first that needs a hash. Only the third needs a text of its own.
  */
-function nameWithHash(name: string, { source, occurrence }: HeaderColumn): string {
+function possibleNames({ plainName, column: { source, occurrence } }: StreamColumn): readonly string[] {
   const distinctSource = occurrence < 3 ? source : `${source}#${occurrence}`;
-  return `${name}_${createHash('sha256').update(distinctSource).digest('hex').slice(0, HASH_DIGITS)}`;
+  const hash = createHash('sha256').update(distinctSource).digest('hex').slice(0, HASH_DIGITS);
+  return [plainName, `${plainName}_${hash}`, `${plainName}_${hash}_${hash}`];
 }

@@ -2,8 +2,17 @@ import { isObject, type JsonObject } from '../../base/json.ts';
 import type { ColumnScan } from '../../cells/columns/column-scanner.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { COLUMN_TYPES, type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
-import { DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
+import { type CellForms, DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+
+/**
+ * What the scan of a file leaves to check in a cell before it is written.
+ *
+ *   nothing     all cells fit, and none is absent
+ *   null_text   all cells fit; the text `null` has no value
+ *   forms       a cell with another text than `null` may not fit
+ */
+type CellCheck = 'nothing' | 'null_text' | 'forms';
 
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
@@ -16,10 +25,7 @@ export interface RecordColumn {
   readonly codec: ColumnCodec;
   /** The zone of datetimes that name none. */
   readonly zone: Zone | undefined;
-  /** True if the scan has shown that all cells of the file fit. */
-  readonly allCellsFit: boolean;
-  /** True if a cell with the text `null` has no value, and the file may have one. */
-  readonly omitsNullText: boolean;
+  readonly check: CellCheck;
 }
 
 /** How the cells of a column are written under the configured JSON schema of its property. `zone`: the configured one. */
@@ -30,18 +36,22 @@ export function recordColumn(
   zone: Zone | undefined,
 ): RecordColumn {
   const { codec, zone: cellZone } = codecOfSchema(schema, zone);
-  // The scan read the cells in `zone`. Without one `9999-12-31T23:00:00-05:00` fitted; in UTC it is of the year 10000.
-  const allCellsFit = fits(codec, forms) && (cellZone === zone || cellZone === undefined);
   return {
     propertyName,
     label: memberLabel(propertyName),
     rescuedLabel: memberLabel(occurrence === 1 ? headerName : propertyName),
     codec,
     zone: cellZone,
-    allCellsFit,
-    // Behind a cell that fits a string alone the scan looks for no `null`.
-    omitsNullText: (codec.forms & NULL_TEXT) === 0 && (!allCellsFit || (forms & NULL_TEXT) !== 0),
+    // The scan read the cells in `zone`. Without one `9999-12-31T23:00:00-05:00` fitted; in UTC it is of the year 10000.
+    check: cellZone === zone || cellZone === undefined ? checkOf(codec, forms) : 'forms',
   };
+}
+
+function checkOf(codec: ColumnCodec, forms: CellForms): CellCheck {
+  // Behind a cell that fits a string alone the scan looks for no other form.
+  if (!fits(codec, forms)) return 'forms';
+  const isNullAbsent = (codec.forms & NULL_TEXT) === 0;
+  return isNullAbsent && (forms & NULL_TEXT) !== 0 ? 'null_text' : 'nothing';
 }
 
 /** What stands before the value of a member: `,"name":`. */

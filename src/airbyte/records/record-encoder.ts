@@ -13,12 +13,14 @@ import { memberLabel, type RecordColumn, recordColumn } from './record-columns.t
 import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RowSelection, STREAMS, type StreamSchemas } from './streams.ts';
 
+// A line is written without a check of room, byte by byte: for its file and its content there is always enough.
+
+/** Room (bytes) for the start of a line, the frames of `_rescued` and `meta`, the labels that are no column, and a hash. */
+const FRAME_ROOM = 1024;
 /** Room (bytes) for the quotes and commas of a cell, and for its entry of 67 bytes in `meta.changes`, without names. */
 const CELL_ROOM = 300;
 /** Room for a byte of a cell. It may become six, as `\u0001`, and stand in a line twice: in its property and in `_key`. */
 const BYTE_ROOM = 2 * 6;
-/** Room (bytes) for the start of a line, the frames of `_rescued` and `meta`, the labels that are no column, and a hash. */
-const FRAME_ROOM = 1024;
 
 const NULL_JSON = Buffer.from('null');
 const LINE_END = Buffer.from('}}}\n');
@@ -42,8 +44,8 @@ export class RecordEncoder {
   readonly #lineStart: Uint8Array;
   /** By column of the file; undefined for a column that is not sent. */
   #columns: (RecordColumn | undefined)[] = [];
-  /** The most room (bytes) that a cell of these columns takes beside its content. */
-  #cellRoom = CELL_ROOM;
+  /** The most room (bytes) that a line of the file takes beside the content of its cells. */
+  #lineRoom = FRAME_ROOM;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new WallTime();
@@ -65,6 +67,7 @@ export class RecordEncoder {
   beginFile({ columns }: Pick<CheckedFile, 'columns'>): void {
     const stream = this.#stream;
     this.#columns = columns.map(() => undefined);
+    this.#lineRoom = FRAME_ROOM;
     for (const { name, plainName, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
         this.stats.unsentColumns.add(plainName);
@@ -73,8 +76,7 @@ export class RecordEncoder {
       const column = recordColumn(name, columns[index], stream.schemas.get(name), this.#zone);
       this.#columns[index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      const labelBytes = Math.max(column.label.length, column.rescuedLabel.length);
-      this.#cellRoom = Math.max(this.#cellRoom, CELL_ROOM + 3 * labelBytes);
+      this.#lineRoom += CELL_ROOM + 3 * Math.max(column.label.length, column.rescuedLabel.length);
     }
   }
 
@@ -84,8 +86,7 @@ export class RecordEncoder {
     const labels = this.#labels;
     const lines = this.#lines;
     const contentBytes = filledCount === 0 ? 0 : contentEnd - row.starts[0];
-    // More than the line needs, so that no byte of it is checked for room.
-    lines.reserve(FRAME_ROOM + filledCount * this.#cellRoom + contentBytes * BYTE_ROOM);
+    lines.reserve(this.#lineRoom + contentBytes * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
@@ -111,10 +112,11 @@ export class RecordEncoder {
     const lines = this.#lines;
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
-    if (column.omitsNullText && isNullText(bytes, start, end)) return;
+    const { check, codec } = column;
+    if (check !== 'nothing' && isNullText(bytes, start, end)) return;
     lines.append(column.label);
-    if (column.allCellsFit || fits(column.codec, formsOf(bytes, start, end, column.zone, this.#time))) {
-      lines.end = column.codec.writeJson(bytes, start, end, lines.bytes, lines.end);
+    if (check !== 'forms' || fits(codec, formsOf(bytes, start, end, column.zone, this.#time))) {
+      lines.end = codec.writeJson(bytes, start, end, lines.bytes, lines.end);
     } else {
       this.#misfits.push({ column, k });
       lines.append(NULL_JSON);

@@ -100,6 +100,9 @@ describe('a record', () => {
     expect(await write('grade,Grade,Grade', 'Grade')).toContain('"data":{"Grade":"two"}');
     expect(await write('grade,Grade,Grade', 'Grade', hashed)).toContain(`"data":{"Grade":"two","${hashed}":"three"}`);
     expect(await write('column,,x', ...propertiesOf('events', ['', 'column']))).toContain('"column":"two"');
+    const namesLikeHash = ['color', 'Color', withHash('Color').toLowerCase()];
+    const properties = propertiesOf('events', namesLikeHash).slice(2);
+    expect(await write(namesLikeHash.join(), ...properties)).toContain(`"${properties[1]}":"two"`);
     expect(await write('a,b,_key', '_key', 'a')).toMatch(/"data":\{"_key":"hash:\w+","a":"one"\}/);
   });
 
