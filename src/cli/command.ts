@@ -6,6 +6,7 @@ import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Target } from '../targets/contract.ts';
 import type { Context } from './context.ts';
+import type { Failure } from './failure.ts';
 import { LOG_FORMATS } from './terminal/terminal.ts';
 
 export interface Command<A extends OptionTable = OptionTable, O extends OptionTable = OptionTable> {
@@ -33,6 +34,8 @@ export interface PlaceWords {
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
+  /** What ended it early. It is logged, gives the exit code, and is told in `result`. */
+  readonly failure?: Failure | undefined;
   /** True if stdout got binary data, which nothing may follow: then the result goes to stderr. */
   readonly isStdoutTaken?: boolean;
   /** Default: done. */

@@ -18,7 +18,7 @@ import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
-import { contextOf, type System } from './context.ts';
+import { type Context, contextOf, type System } from './context.ts';
 import { failureOf, logFailure } from './failure.ts';
 import { helpLines } from './help.ts';
 import { printableTerminal, terminalLog } from './terminal/terminal.ts';
@@ -40,29 +40,32 @@ export async function runCommandLine(argv: readonly string[], system: System): P
   return EXIT.done;
 }
 
-/** Runs a command, with the log that the options choose. Prints its result, or logs its failure. */
-async function runCommand(line: CommandLine & { readonly kind: 'run' | 'wrong' }, system: System): Promise<ExitCode> {
-  const { quiet = false, verbose, json = false, logFormat = 'text' }: (typeof line)['values'] = line.values;
-  const logLevel = line.values.logLevel ?? (quiet ? 'error' : verbose ? 'debug' : 'info');
+type LineOfCommand = Extract<CommandLine, { readonly values: object }>;
+
+/** Runs a command, with the log that the options choose. Logs its failure, and prints its result. */
+async function runCommand(line: LineOfCommand, system: System): Promise<ExitCode> {
+  const { quiet = false, verbose, json = false, logLevel: level, logFormat = 'text' } = line.values;
+  const logLevel = level ?? (quiet ? 'error' : verbose ? 'debug' : 'info');
   const terminal = printableTerminal(system.terminal, quiet);
   const logSink = terminalLog(terminal, system.clock, logFormat);
   const context = contextOf({ ...system, terminal }, logSink, logLevel, line.kind === 'run' ? line.command.name : '');
-  let commandResult: CommandResult;
-  try {
-    if (line.kind === 'wrong') throw line.problem;
-    commandResult = await line.command.run(line.values, context);
-  } catch (thrown) {
-    const failure = failureOf(thrown, context);
-    logFailure(failure, context.logger);
-    const { exitCode, sentence: error } = failure;
-    commandResult = { result: { v: 1, kind: 'failure', exit: exitCode, error }, lines: [], exitCode };
-  }
+  const { result, lines, failure, exitCode = EXIT.done, isStdoutTaken } = await resultOf(line, context);
+  if (failure !== undefined) logFailure(failure, context.logger);
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
-  const { result, lines, exitCode = EXIT.done, isStdoutTaken } = commandResult;
+  const object = failure === undefined ? result : { ...result, exit: failure.exitCode, error: failure.sentence };
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (json) await system.clock.sleep(APART_MS);
   const write = isStdoutTaken === true ? terminal.log : terminal.print;
-  for (const text of json ? [JSON.stringify(result)] : lines) write(text);
-  return exitCode;
+  for (const text of json ? [JSON.stringify(object)] : lines) write(text);
+  return failure?.exitCode ?? exitCode;
+}
+
+async function resultOf(line: LineOfCommand, context: Context): Promise<CommandResult> {
+  try {
+    if (line.kind === 'wrong') throw line.problem;
+    return await line.command.run(line.values, context);
+  } catch (thrown) {
+    return { result: { v: 1, kind: 'failure' }, lines: [], failure: failureOf(thrown, context) };
+  }
 }

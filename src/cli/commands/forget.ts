@@ -24,7 +24,7 @@ import {
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { failureOf, logFailure } from '../failure.ts';
+import { failureOf } from '../failure.ts';
 import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
 import { writePage } from '../report/page.ts';
 import { proofPage } from '../report/proof-page.ts';
@@ -155,17 +155,13 @@ function commandResultOf({ report, failure: error }: ErasureResult, context: Con
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
-  if (error !== undefined) {
-    const failure = failureOf(error, context);
-    logFailure(failure, logger);
-    const { exitCode, sentence } = failure;
-    return { result: { ...report, exit: exitCode, error: sentence }, lines, exitCode };
-  }
+  const result = { ...report, exit: EXIT.done, error: null };
+  if (error !== undefined) return { result, lines, failure: failureOf(error, context) };
   if (isPlan) {
     const nextStep = `repeat the command with --execute --confirm ${report.hash}`;
     logger.warn('forget.confirm', `Nothing was deleted. To do exactly this, ${nextStep}`);
   }
-  return { result: { ...report, exit: EXIT.done, error: null }, lines };
+  return { result, lines };
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
