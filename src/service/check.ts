@@ -12,6 +12,7 @@ import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, InterruptedExport, type RequestFailure } from './export/export-service.ts';
 import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
+import { firstRow, matchOutcome, type OutcomeRow } from './outcome-table.ts';
 import type { QuotaReport } from './quota-report.ts';
 
 /** What one minimal export shows of address, service and token. */
@@ -30,6 +31,64 @@ const CHECK_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_500;
 const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
 
+/** What came of the check's requests. `export`: events, by their header. `slow`, `failed`: no answer, and why. */
+interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
+  readonly kind: RequestFailure['kind'] | 'export' | 'slow' | 'failed';
+}
+
+interface CheckTraits extends CheckAnswer, Pick<SourceConfig, 'serviceId'> {
+  readonly host: string;
+}
+
+interface VerdictRow extends OutcomeRow<CheckTraits, CheckVerdict['kind']> {
+  /** True if the event that is asked for may be the reason of the answer: then a second request decides. */
+  readonly mayBeEvent?: true;
+}
+
+const hasKind =
+  (...kinds: readonly CheckAnswer['kind'][]) =>
+  ({ kind }: CheckAnswer): boolean =>
+    kinds.includes(kind);
+const unchanged = ({ clause }: CheckAnswer): string => clause;
+const askForAddress = ({ clause }: CheckAnswer): string => `${clause}: is base_url right?`;
+
+const VERDICTS: readonly VerdictRow[] = [
+  { when: ({ code }) => code === HTML_PAGE_CODE, kind: 'config', clause: askForAddress },
+  { when: ({ code }) => code === NOT_FOUND_CODE, mayBeEvent: true, kind: 'config', clause: askForAddress },
+  {
+    when: hasKind('empty'),
+    mayBeEvent: true,
+    kind: 'usable',
+    clause: ({ clause }) => `${clause}, and accepts token and service: there seem to be no events yet`,
+  },
+  {
+    when: hasKind('invalid'),
+    mayBeEvent: true,
+    kind: 'config',
+    clause: ({ code, host, serviceId }) =>
+      `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code})`,
+  },
+  {
+    when: hasKind('retry', 'retry_or_split'),
+    mayBeEvent: true,
+    kind: 'later',
+    clause: ({ clause }) => `${sentenceOf(clause)} Try again later`,
+  },
+  { when: hasKind('failed'), kind: 'later', clause: unchanged },
+  {
+    when: hasKind('gone'),
+    kind: 'usable',
+    clause: ({ clause }) => `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`,
+  },
+  {
+    when: hasKind('wait'),
+    kind: 'usable',
+    clause: () => 'the service answers, but its limit of exports is reached. A run waits by itself',
+  },
+  { when: hasKind('export', 'slow'), kind: 'usable', clause: unchanged },
+  { when: hasKind('config', 'unsupported'), kind: 'config', clause: unchanged },
+];
+
 /**
  * Requests one day of an event that does not exist, and reads the header line alone. If that event may be the reason of
  * the answer, a second request without any filter decides. Never retries. Rejects with the signal's reason, and with a
@@ -41,6 +100,7 @@ export async function checkService(
 ): Promise<CheckVerdict> {
   const { baseUrl, serviceId } = config;
   const { host } = new URL(baseUrl);
+  const traitsOf = (answer: CheckAnswer): CheckTraits => ({ ...answer, host, serviceId });
   const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   let quotaReport: QuotaReport = {};
   const ask = (request: EventRequest, timedSignal: AbortSignal): Promise<CheckAnswer> =>
@@ -58,42 +118,19 @@ export async function checkService(
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
       const firstAnswer = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (!mayDependOnEvent(firstAnswer)) return firstAnswer;
+      if (firstRow(VERDICTS, traitsOf(firstAnswer)).mayBeEvent !== true) return firstAnswer;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
+    }).catch((error: unknown) => {
+      signal.throwIfAborted();
+      return answerForError(error, host);
     });
-    return { ...verdictOn(answer, host, serviceId), quotaReport };
-  } catch (error) {
-    signal.throwIfAborted();
-    return { ...verdictOnError(error, host, serviceId), quotaReport };
+    const { kind, clause } = matchOutcome(VERDICTS, traitsOf(answer));
+    return { kind, code: answer.code, message: sentenceOf(clause), quotaReport };
   } finally {
     await client.close();
   }
-}
-
-type Verdict = Omit<CheckVerdict, 'quotaReport'>;
-
-/** What an answer is by its header; `export`: an export of events. */
-interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
-  readonly kind: RequestFailure['kind'] | 'export';
-}
-
-/** True if the event that is asked for may be the reason. It is not for a web page, although that is a `retry`. */
-const mayDependOnEvent = ({ kind, code }: CheckAnswer): boolean =>
-  code !== HTML_PAGE_CODE && ['empty', 'invalid', 'retry', 'retry_or_split'].includes(kind);
-
-/** What it says that no answer came, or not in time, or that no run could use it. Throws a defect of this program. */
-function verdictOnError(error: unknown, host: string, serviceId: string): Verdict {
-  if (error instanceof InterruptedExport) return verdictOn(error.failure, host, serviceId);
-  if (error instanceof UserError) {
-    const { kind, message } = error;
-    return { kind: kind === 'config' ? 'config' : 'later', code: kind, message };
-  }
-  if (!(error instanceof TimeLimitReached)) throw error;
-  const limit = formatDuration(CHECK_TIMEOUT_MS);
-  const message = `${host} takes connections, but sent no export within ${limit}: an export may need longer than this check waits. Only a sync can show that.`;
-  return { kind: 'usable', code: 'slow', message };
 }
 
 async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Promise<CheckAnswer> {
@@ -113,26 +150,15 @@ async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Pr
   }
 }
 
-function verdictOn({ kind, code, clause }: CheckAnswer, host: string, serviceId: string): Verdict {
-  const conclude = (verdictKind: Verdict['kind'], message: string): Verdict => ({ kind: verdictKind, code, message });
-  if (code === NOT_FOUND_CODE || code === HTML_PAGE_CODE) return conclude('config', `${clause}: is base_url right?`);
-  const id = JSON.stringify(serviceId);
-  switch (kind) {
-    case 'export':
-      return conclude('usable', `${clause}.`);
-    case 'empty':
-      return conclude('usable', `${clause}, and accepts token and service: there seem to be no events yet.`);
-    case 'config':
-    case 'unsupported':
-      return conclude('config', sentenceOf(clause));
-    case 'invalid':
-      return conclude('config', `${host} does not know service_id ${id}, or its token is another service's (${code}).`);
-    case 'retry':
-    case 'retry_or_split':
-      return conclude('later', `${sentenceOf(clause)} Try again later.`);
-    case 'gone':
-      return conclude('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
-    case 'wait':
-      return conclude('usable', 'The service answers, but its limit of exports is reached. A run waits by itself.');
+/** What stands for an answer that did not come, or not in time, or that no run could use. Throws a defect. */
+function answerForError(error: unknown, host: string): CheckAnswer {
+  if (error instanceof InterruptedExport) return error.failure;
+  if (error instanceof UserError) {
+    const { kind, message } = error;
+    return { kind: kind === 'config' ? 'config' : 'failed', code: kind, clause: message };
   }
+  if (!(error instanceof TimeLimitReached)) throw error;
+  const limit = formatDuration(CHECK_TIMEOUT_MS);
+  const clause = `${host} takes connections, but sent no export within ${limit}: an export may need longer than this check waits. Only a sync can show that.`;
+  return { kind: 'slow', code: 'slow', clause };
 }
