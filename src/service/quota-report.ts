@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 export interface QuotaReport {
   readonly remaining?: number | undefined;
   readonly resetAt?: number | undefined;
-  /** The instant that `Retry-After` names. */
+  /** The instant that `Retry-After` names; that of the answer for a zero. */
   readonly retryAt?: number | undefined;
 }
 
@@ -12,12 +12,13 @@ export interface QuotaReport {
 export function readQuotaReport(headers: IncomingHttpHeaders, now: number): QuotaReport {
   const limitHeader = (name: string) =>
     String(headers[`x-rate-limit-${name}`] ?? headers[`x-ratelimit-${name}`] ?? '').trim();
-  const ifAfterNow = (at: number) => (at > now ? at : undefined);
   const remaining = limitHeader('remaining');
+  const resetAt = readReset(limitHeader('reset'));
+  const retryAt = readRetryAfter(headers['retry-after']?.trim() ?? '', now);
   return {
     remaining: /^\d{1,15}$/.test(remaining) ? Number(remaining) : undefined,
-    resetAt: ifAfterNow(readReset(limitHeader('reset'))),
-    retryAt: ifAfterNow(readRetryAfter(headers['retry-after']?.trim() ?? '', now)),
+    resetAt: resetAt > now ? resetAt : undefined,
+    retryAt: retryAt >= now ? retryAt : undefined,
   };
 }
 

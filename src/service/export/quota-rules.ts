@@ -48,7 +48,9 @@ export function afterAnswer(state: QuotaState, { kind, quotaReport }: QuotaAnswe
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.refusedUntil <= now;
   const ownPauseEnd = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
-  const pauseEnd = retryAt === undefined ? ownPauseEnd : trustedInstant(retryAt, now);
+  // A `Retry-After` of zero is followed once: requests that are refused all the same would never end.
+  const namesPauseEnd = retryAt !== undefined && (retryAt > now || state.refusals === 0);
+  const pauseEnd = namesPauseEnd ? trustedInstant(retryAt, now) : ownPauseEnd;
   return {
     ...state,
     refusals: state.refusals + (isFirst ? 1 : 0),

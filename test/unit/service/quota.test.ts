@@ -107,6 +107,16 @@ describe('after a 429', () => {
     expect(waits).toEqual([1, 2, 4, 0, 1].map((minutes) => minutes * MINUTE));
   });
 
+  it('of a Retry-After of zero they are sent at once, but wait as without it if that is refused, too', async () => {
+    const opened = open();
+    const waits: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      await exportWith(opened.quota, answer(429, 0, undefined, opened.clock.now()));
+      waits.push(await waitOf(opened));
+    }
+    expect(waits).toEqual([1_000, 2 * MINUTE, 4 * MINUTE]);
+  });
+
   it('exports that were refused together count as one refusal', async () => {
     const opened = open();
     const { running } = await begin(opened.quota, 5);
