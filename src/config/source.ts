@@ -3,7 +3,7 @@ import validate from '../../schemas/source-config.validator';
 import type { Env } from '../base/env.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
 import { nfc } from '../base/text.ts';
-import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, REQUIRED_COLUMNS } from '../cells/header.ts';
+import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, REQUIRED_COLUMNS, settingNames } from '../cells/header.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import type { FieldsOf } from './fields.ts';
@@ -76,9 +76,11 @@ function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
     columnsHash.filter((name) => columnsDrop.includes(name)),
     (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
   );
+  // An export may have `df_event_name` under the other name, which is then the hashed column.
+  const isHashed = (name: string) => settingNames(name, []).some((settingName) => columnsHash.includes(settingName));
   yield* invalidColumns(
     'column_types',
-    columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
+    [...columnTypes.keys()].filter((name) => isHashed(name) && columnTypes.get(name) !== 'string'),
     (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
   );
 

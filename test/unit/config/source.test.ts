@@ -85,6 +85,10 @@ describe('the source configuration', () => {
     [{ columns_hash: ['a'] }, 'hash_key is missing'],
     [{ columns_hash: ['a'], hash_key: 't0ken' }, 'shorter than 32 characters'],
     [{ columns_hash: ['a'], hash_key: HASH_KEY, column_types: { a: 'long' } }, 'column_types gives a another type'],
+    [
+      { columns_hash: ['event_name'], hash_key: HASH_KEY, column_types: { df_event_name: 'long' } },
+      'column_types gives df_event_name another type',
+    ],
   ])('refuses %j by its key, without its value', (more, sentence) => {
     expect(refusal(more)).toContain(sentence);
     expect(refusal(more)).not.toMatch(/t0ken|canary/);
