@@ -1,6 +1,6 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { formatCount, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
-import { type KeyCheckByUnifiedId, type PeopleInPlace, personIdOf } from '../engine/people/people.ts';
+import { type KeyCheckByUnifiedId, type PeopleInPlace, PLAIN, personIdOf } from '../engine/people/people.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, Removal } from '../targets/contract.ts';
@@ -257,7 +257,7 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
 /** Everybody of the ways and of the rows of places. A place knows under which key an id of its rows is a hash. */
 const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]): KeyCheckByUnifiedId =>
   new Map([
-    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, undefined] as const),
+    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, PLAIN] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
 

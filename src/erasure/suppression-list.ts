@@ -120,7 +120,7 @@ export class SuppressionList {
       const header = { v: 1, kind: 'suppression', key_check: key.keyCheck };
       const newLines = [
         ...(wholeText === '' ? [header] : []),
-        ...Array.from(keyCheckByNewHmac, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
+        ...Array.from(keyCheckByNewHmac, ([hmac, hash_key]) => (hash_key === PLAIN ? { hmac } : { hmac, hash_key })),
       ];
       checkHeld();
       if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));

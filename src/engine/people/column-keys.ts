@@ -19,8 +19,8 @@ export class ColumnKeys {
   readonly keyForPlainRows: HashKey | undefined;
   /** Of ids that find the same rows: plain ones, and hashes under the key of the query. */
   readonly #queryKeyChecks: readonly KeyCheck[];
-  /** Of its rows, oldest first. */
-  readonly #keyChecks: readonly KeyCheck[];
+  /** Oldest first. */
+  readonly #rowKeyChecks: readonly KeyCheck[];
   /** The place and the column, as messages name them. */
   readonly #placeName: string;
   readonly #source: string;
@@ -32,12 +32,12 @@ export class ColumnKeys {
     // Rows of earlier settings are gone once every day was replaced.
     const daysWithRows = [...receipts.values()].filter(({ pruned }) => pruned !== true);
     const hasNewestSettingsAlone = daysWithRows.every(({ filters }) => filters === exportState?.filters);
-    this.#keyChecks = (hasNewestSettingsAlone ? hashedColumns.slice(-1) : hashedColumns).map((hashed) =>
+    this.#rowKeyChecks = (hasNewestSettingsAlone ? hashedColumns.slice(-1) : hashedColumns).map((hashed) =>
       hashed.columns.includes(nfc(source)) ? (hashed.key_check ?? PLAIN) : PLAIN,
     );
-    this.#queryKeyChecks = [PLAIN, hashKey?.keyCheck];
-    this.keyForPlainRows = this.#keyChecks.includes(PLAIN) ? hashKey : undefined;
-    this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
+    this.#queryKeyChecks = hashKey === undefined ? [PLAIN] : [PLAIN, hashKey.keyCheck];
+    this.keyForPlainRows = this.#rowKeyChecks.includes(PLAIN) ? hashKey : undefined;
+    this.matchingKey = hashKey !== undefined && this.#rowKeyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
     this.#placeName = placeName;
     this.#source = source;
   }
@@ -48,7 +48,7 @@ export class ColumnKeys {
    */
   keyCheckOf(text: string): KeyCheck {
     if (!looksHashed(text)) return PLAIN;
-    return this.matchingKey?.keyCheck ?? this.#keyChecks.findLast((keyCheck) => keyCheck !== PLAIN);
+    return this.matchingKey?.keyCheck ?? this.#rowKeyChecks.findLast((keyCheck) => keyCheck !== PLAIN) ?? PLAIN;
   }
 
   /**
@@ -56,7 +56,7 @@ export class ColumnKeys {
    * key of the query: no plain id finds these. If one table has it, others may have a newer one.
    */
   static refuseOtherKeys(columns: readonly ColumnKeys[]): void {
-    const hashed = columns.find((keys) => keys.#keyChecks.some((keyCheck) => keyCheck !== PLAIN));
+    const hashed = columns.find((keys) => keys.#rowKeyChecks.some((keyCheck) => keyCheck !== PLAIN));
     if (hashed === undefined || columns.some(({ matchingKey }) => matchingKey !== undefined)) return;
     throw configError(
       `${hashed.#placeName} holds the column ${hashed.#source} hashed, but hash_key is missing or another one. Give the key ` +
@@ -66,7 +66,7 @@ export class ColumnKeys {
 
   /** Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids. */
   missedRowsWarnings(idKeyChecks: readonly KeyCheck[]): string[] {
-    const missedKeyChecks = this.#keyChecks.filter((rowKeyCheck) =>
+    const missedKeyChecks = this.#rowKeyChecks.filter((rowKeyCheck) =>
       idKeyChecks.some((idKeyCheck) => !this.#findsRows(idKeyCheck, rowKeyCheck)),
     );
     return missedKeyChecks.map((keyCheck) => {

@@ -5,7 +5,7 @@ import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import { type ByTable, EVENTS, TABLES } from '../../table/tables.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { IdColumn, type LookUp, NO_LOOK_UP } from './id-column.ts';
+import { IdColumn, type LookUp, NO_LOOK_UP, type SoughtId } from './id-column.ts';
 import {
   columnsNamed,
   joinIds,
@@ -34,17 +34,16 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   ColumnKeys.refuseOtherKeys(searches.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
 
   // 2. The unified ids of these rows, beside those that other ways have found. Plain ones need the key of hashed rows.
-  const { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks } = await findUnifiedIds(searches, query);
-  if (idKeyChecks.includes(PLAIN)) ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
+  const { unifiedIdsById, soughtIds } = await findUnifiedIds(searches, query);
+  if (soughtIds.some(({ keyCheck }) => keyCheck === PLAIN))
+    ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
 
   // 3. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
   const groupsByTable: RowGroup[][] = [];
   for (const search of searches) {
-    // An id of the suppression list alone stands for none of the query.
     const suppressedIds = await search.unifiedColumn.suppressedIds(suppressedPeople);
-    const queryIdsBySoughtId = new Map([...suppressedIds.map((id) => [id, []] as const), ...queryIdsByUnifiedId]);
-    const unifiedLookUp = await search.unifiedColumn.lookUp(queryIdsBySoughtId);
+    const unifiedLookUp = await search.unifiedColumn.lookUp([...soughtIds, ...suppressedIds]);
     conditions[search.name] = conditionSql(search, unifiedLookUp);
     groupsByTable.push(await groupRows(search, unifiedLookUp));
   }
@@ -61,7 +60,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   }
 
   // 6. Warnings of rows that the look-ups missed. External ids are always plain.
-  const unifiedKeyChecks = [...idKeyChecks, ...(suppressedPeople?.keyChecks ?? [])];
+  const unifiedKeyChecks = [...soughtIds.map(({ keyCheck }) => keyCheck), ...(suppressedPeople?.keyChecks ?? [])];
   const warnings = [
     ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings([PLAIN]) ?? []),
     ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(unifiedKeyChecks)),
@@ -99,15 +98,16 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
     const column = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
     const externalColumn = (await column?.exists()) ? column : undefined;
-    const externalLookUp = (await externalColumn?.lookUp(new Map(ids.map((id) => [id, [id]])))) ?? NO_LOOK_UP;
+    const soughtIds = ids.map((id) => ({ id, keyCheck: PLAIN, queryIds: [id] }));
+    const externalLookUp = (await externalColumn?.lookUp(soughtIds)) ?? NO_LOOK_UP;
     searches.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }
   return searches;
 }
 
 /**
- * The unified ids of each id: those that the query has, and those of rows that hold the id. `queryIdsByUnifiedId` is the
- * other way round, without placeholders. `idKeyChecks`: those of its unified ids.
+ * The unified ids of each id: those that the query has, and those of rows that hold the id. `soughtIds`: these unified
+ * ids without placeholders.
  */
 async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQuery) {
   const { ids, byColumn } = query;
@@ -122,11 +122,12 @@ async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQue
       Array.from(queryIds, (id) => [id, [...keyCheckByUnifiedId.keys()]] as const),
     ),
   );
-  const pairs = ids.flatMap((id) => (unifiedIdsById.get(id) ?? []).map((unifiedId) => [unifiedId, [id]] as const));
-  const queryIdsByUnifiedId = joinIds(pairs.filter(([unifiedId]) => !isPlaceholder(unifiedId)));
   const keyCheckByUnifiedId = joinKeyChecks([query, ...groups]);
-  const idKeyChecks = Array.from(queryIdsByUnifiedId.keys(), (id) => keyCheckByUnifiedId.get(id));
-  return { unifiedIdsById, queryIdsByUnifiedId, idKeyChecks };
+  const soughtIds = ids.flatMap((queryId): SoughtId[] => {
+    const unifiedIds = (unifiedIdsById.get(queryId) ?? []).filter((unifiedId) => !isPlaceholder(unifiedId));
+    return unifiedIds.map((id) => ({ id, keyCheck: keyCheckByUnifiedId.get(id) ?? PLAIN, queryIds: [queryId] }));
+  });
+  return { unifiedIdsById, soughtIds };
 }
 
 /** Rows that have the same ids in their cells. */

@@ -7,8 +7,23 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { rescueKey, typedColumns } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
+import {
+  columnsNamed,
+  joinIds,
+  type KeyCheck,
+  looksHashed,
+  type SearchedTable,
+  type SuppressedPeople,
+} from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
+
+/** An id that is looked up in a column. Several may have the same `id`. */
+export interface SoughtId {
+  readonly id: string;
+  readonly keyCheck: KeyCheck;
+  /** The ids of the query that it stands for; none for an id of the suppression list. */
+  readonly queryIds: readonly string[];
+}
 
 /** An id, and a cell that stands for it. */
 interface IdInCell {
@@ -69,9 +84,10 @@ export class IdColumn {
     return cells.length > 0;
   }
 
-  /** Looks for the cells that hold one of these ids. Each stands for some ids of the query, or none. */
-  async lookUp(queryIdsById: ReadonlyMap<string, readonly string[]>): Promise<LookUp> {
-    if (queryIdsById.size === 0) return NO_LOOK_UP;
+  /** Looks for the cells that hold one of these ids. */
+  async lookUp(soughtIds: readonly SoughtId[]): Promise<LookUp> {
+    if (soughtIds.length === 0) return NO_LOOK_UP;
+    const queryIdsById = joinIds(soughtIds.map(({ id, queryIds }) => [id, queryIds]));
     const idsInCells = await this.#cellsOf([...queryIdsById.keys()]);
     const queryIdsByCell = joinIds(idsInCells.map(({ id, cell }) => [cell, queryIdsById.get(id) ?? []]));
     const cellTable = `temp.main._dfinery_cells_${randomBytes(8).toString('hex')}`;
@@ -85,7 +101,7 @@ export class IdColumn {
   }
 
   /** The ids in its cells that are on the suppression list, by the id or by its hash. */
-  async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
+  async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<SoughtId[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const { keyForPlainRows } = this.keys;
@@ -94,7 +110,8 @@ export class IdColumn {
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isSuppressedSql))}`;
     const pads = { ...key.hmacPads('list_key'), ...keyForPlainRows?.hmacPads('hash_key') };
     const rows = await this.#engine.rows(sql, { hmacs, ...pads });
-    return rows.map(({ cell }) => String(cell));
+    const ids = rows.map(({ cell }) => String(cell));
+    return ids.map((id) => ({ id, keyCheck: this.keys.keyCheckOf(id), queryIds: [] }));
   }
 
   /**

@@ -44,10 +44,10 @@ export interface SearchedTable extends Pick<SearchedPlace, 'engine' | 'placeName
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
 /** The check value of the key of a hash; `PLAIN` for a text that is no hash. */
-export type KeyCheck = string | undefined;
-export const PLAIN: KeyCheck = undefined;
+export type KeyCheck = string;
+export const PLAIN: KeyCheck = 'plain';
 
-/** Unified ids, each with the check value of the key of its hash. `PLAIN` also for one without rows. */
+/** Unified ids, each with the check value of the key of its hash. */
 export type KeyCheckByUnifiedId = ReadonlyMap<string, KeyCheck>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
-import type { PeopleInPlace, PeopleQuery } from '../../../src/engine/people/people.ts';
+import { type PeopleInPlace, type PeopleQuery, PLAIN } from '../../../src/engine/people/people.ts';
 import { USER_PROFILES } from '../../../src/table/tables.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
@@ -218,7 +218,7 @@ describe('people in a place', () => {
     };
     expect(await look(query)).toMatchObject({
       personCount: 1,
-      keyCheckByUnifiedId: new Map([['u1', undefined]]),
+      keyCheckByUnifiedId: new Map([['u1', PLAIN]]),
       rowCount: 1,
       peopleWithOtherIds: new Set(),
       suppressedOthers: { personCount: 1, rowCount: 1 },
@@ -283,7 +283,7 @@ describe('people in a place', () => {
     const rows = ['u1', 'u2'].map((id) => ({ id, df_unified_id: olderKey.hashOf(id), member: id }));
     await loadHashed(D1, rows, ['df_unified_id'], olderKey);
     const hmacs = ['u1', hashKey.hashOf('u1')].map((id) => listKey.hashOf(id));
-    const query = { byColumn: 'member', suppressedPeople: { key: listKey, hmacs, keyChecks: new Set([undefined]) } };
+    const query = { byColumn: 'member', suppressedPeople: { key: listKey, hmacs, keyChecks: new Set([PLAIN]) } };
     const warnings = [expect.stringContaining('some rows have df_unified_id hashed under another key')];
     // Also beside an ID whose rows are found by its column.
     for (const ids of [[], ['nobody'], ['u2']]) {
@@ -305,7 +305,7 @@ describe('people in a place', () => {
       expect.stringMatching(`some rows have ${column} hashed under another key.*come back with a sync`),
     ];
     expect(await look(query)).toMatchObject({ personCount: column === 'member' ? 1 : 2, warnings });
-    const suppressedPeople = { key: listKey, hmacs: [listKey.hashOf('u9')], keyChecks: new Set([undefined]) };
+    const suppressedPeople = { key: listKey, hmacs: [listKey.hashOf('u9')], keyChecks: new Set([PLAIN]) };
     const ofList = await look({ ids: [], suppressedPeople, hashKey: keys[1] });
     expect(ofList.warnings).toEqual(column === 'member' ? [] : warnings);
     // Without a unified id nobody is looked for in that column.

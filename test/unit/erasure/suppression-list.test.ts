@@ -25,7 +25,7 @@ const listOf = (config: object = {}) => {
   return list;
 };
 const add = (...people: readonly string[]) =>
-  listOf().add(new Map(people.map((text) => [text, undefined])), { clock: systemClock });
+  listOf().add(new Map(people.map((text) => [text, 'plain'])), { clock: systemClock });
 const load = (more: object = {}) => listOf(more).readFilter({ hashKey: undefined, ...more });
 const drops = (list: ReturnType<typeof load>, id: string) => list.has(Buffer.from(id));
 
@@ -114,7 +114,7 @@ describe('a suppression list', () => {
     const hashKey = new HashKey(HASH_KEY);
     const forms = [
       [hashKey.hashOf('kim'), hashKey.keyCheck],
-      ['kim', undefined],
+      ['kim', 'plain'],
     ] as const;
     await listOf().add(new Map(forms), { clock: systemClock, hashKey });
     expect(drops(load(), 'kim')).toBe(true);
@@ -124,7 +124,7 @@ describe('a suppression list', () => {
     const config = { suppressionFile: undefined, suppressionKey: undefined, ledgerDir: join(folder, 'ledger') };
     expect(load(config).length).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
-    await listOf(config).add(new Map([['kim', undefined]]), { clock: systemClock });
+    await listOf(config).add(new Map([['kim', 'plain']]), { clock: systemClock });
     expect([load(config).length, drops(load(config), 'kim')]).toEqual([1, true]);
     for (const name of ['suppressed.jsonl', 'suppressed.key']) expectMode(join(folder, 'ledger', name), 0o600);
     rmSync(join(folder, 'ledger/suppressed.key'));
