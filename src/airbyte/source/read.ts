@@ -3,11 +3,9 @@ import { createLogger, type Logger, type LogSink } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
-import type { DayResult } from '../../extract/download/day-download.ts';
 import { DownloadQueue } from '../../extract/download/download-queue.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { loadSnapshot } from '../../extract/profile-snapshot.ts';
-import { removeFiles } from '../../extract/spool.ts';
 import { logNotes } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
@@ -113,8 +111,6 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   }
 }
 
-const isRunning = ({ output }: StreamProgress): boolean => output.isRunning;
-
 /** Downloads the days and delivers them in order, as long as a stream wants more. */
 async function deliverDays(streams: readonly StreamProgress[], deps: ReadDeps): Promise<void> {
   const plans = streams.map(({ plan }) => plan);
@@ -124,27 +120,14 @@ async function deliverDays(streams: readonly StreamProgress[], deps: ReadDeps): 
     while (streams.some(isRunning)) {
       const nextResult = await deps.heartbeat.beatWhile(dayResults.next());
       if (nextResult.done === true) break;
-      await deliverDay(nextResult.value, streams, deps);
+      await StreamProgress.deliver(nextResult.value, streams, (day, schemas) => writeDay(day, EVENTS, schemas, deps));
     }
   } finally {
     await downloads.close();
   }
 }
 
-/** Gives a day to the streams that want it: its records in one pass, and a state for each. */
-async function deliverDay(result: DayResult, streams: readonly StreamProgress[], deps: ReadDeps): Promise<void> {
-  const streamsOfDay = streams.filter((stream) => stream.needs(result.day));
-  const recipients: StreamProgress[] = [];
-  for (const stream of streamsOfDay) if (await stream.accept(result)) recipients.push(stream);
-  if ('checkedDay' in result) {
-    const { checkedDay } = result;
-    const streamSchemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
-    const stats = await writeDay(checkedDay, EVENTS, streamSchemas, deps);
-    for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
-    await removeFiles(checkedDay.files);
-  }
-  for (const stream of streamsOfDay) await stream.completeAfter(result.day);
-}
+const isRunning = ({ output }: StreamProgress): boolean => output.isRunning;
 
 function writeDay(day: CheckedDay, table: Table, streams: readonly StreamSchemas[], deps: ReadDeps) {
   const { config, writer, clock, signal } = deps;

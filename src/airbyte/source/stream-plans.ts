@@ -8,15 +8,14 @@ import { type PlanInput, planRun, type RunPlan } from '../../extract/which-days.
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
 
-interface StreamTraits {
+export interface StreamPlan extends RunPlan {
   readonly name: StreamName;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsDuplicates: boolean;
 }
 
-export type StreamPlan = RunPlan & StreamTraits;
 /** What a stream is planned from, beside its saved state. */
-type StreamInput = PlanInput & StreamTraits;
+type StreamInput = PlanInput & Pick<StreamPlan, 'name' | 'keepsDuplicates'>;
 
 /** Plans one configured stream from its saved state. Throws a UserError. */
 export function planStream(
@@ -27,11 +26,12 @@ export function planStream(
 ): StreamPlan {
   const name = requireEventStream(stream);
   requireFilledColumn(name, stream);
-  const input = { ...destinationTraits(stream), name, settings, now };
-  const state = usableState(savedState);
-  const plan =
-    stream.syncMode === 'incremental' ? incrementalPlan(state, input) : refreshPlan(state, stream.syncId, input);
-  return { ...plan, name, keepsDuplicates: input.keepsDuplicates };
+  const keepsDuplicates = destinationKeepsDuplicates(stream);
+  const fullRefresh = stream.syncMode === 'full_refresh';
+  // Each full refresh is a copy by itself: to the destination no day comes again.
+  const appends = keepsDuplicates && !fullRefresh;
+  const plan = planDays(savedState, stream.syncId, { name, keepsDuplicates, settings, now, fullRefresh, appends });
+  return { ...plan, name, keepsDuplicates };
 }
 
 function requireEventStream({ descriptor }: ConfiguredStream): StreamName {
@@ -54,72 +54,78 @@ export function requireFilledColumn(name: StreamName, { properties, primaryKey }
 }
 
 /**
- * Whether the destination keeps a record that comes again. Each full refresh is a copy by itself. PyAirbyte asks for
- * `overwrite` of incremental streams, too, and merges them by key.
+ * Whether the destination keeps a record that comes again. PyAirbyte asks for `overwrite` of incremental streams, too,
+ * and merges them by key.
  *
- *                                          in a later sync   in the same sync
- *   modes                                  (`appends`)       (`keepsDuplicates`)
- *   incremental, append                    kept              kept
- *   full refresh, append or overwrite      another copy      kept
- *   any other                              merged by key     merged by key
+ *   incremental, append                  kept
+ *   full refresh, append or overwrite    kept
+ *   any other                            merged by key
  */
-function destinationTraits({ syncMode, destinationSyncMode }: ConfiguredStream) {
-  const isRefresh = syncMode === 'full_refresh';
-  const keepsDuplicates = destinationSyncMode === 'append' || (isRefresh && destinationSyncMode === 'overwrite');
-  return { appends: keepsDuplicates && !isRefresh, keepsDuplicates };
-}
+const destinationKeepsDuplicates = ({ syncMode, destinationSyncMode }: ConfiguredStream): boolean =>
+  destinationSyncMode === 'append' || (syncMode === 'full_refresh' && destinationSyncMode === 'overwrite');
 
-function incrementalPlan(savedState: JsonObject, input: StreamInput): RunPlan {
-  const { sync_id: refreshSyncId, ...stateKeys } = savedState;
-  const state = parseState(stateKeys);
-  const fingerprints = fingerprintsOf(input.settings);
+/**
+ * Decides which days are read. The first saved state counts that applies; `syncId` is the id of this sync.
+ *
+ *   none; for a full refresh, that of another one         all days
+ *   of another service                                    refused
+ *   of other filters                                      all days, with a warning; refused if duplicates are kept
+ *   for a full refresh, that of an earlier attempt        the days that it lacks
+ *   with a cursor in the future                           no days
+ *   of a full refresh, where records are merged           all days, with a warning
+ *   of a full refresh that overwrites, and was stopped    refused
+ *   any other                                             the days from the cursor on, and those that are read again
+ */
+function planDays(savedState: JsonObject | undefined, syncId: number | undefined, input: StreamInput): RunPlan {
+  const { name, keepsDuplicates, settings, now, fullRefresh } = input;
+  const { sync_id: refreshId, unfinished_overwrite: isUnfinished, ...stateKeys } = usableState(savedState);
+  const isOtherRefresh = fullRefresh && (syncId === undefined || refreshId !== syncId);
+  const state = isOtherRefresh ? undefined : parseState(stateKeys);
+  if (state === undefined) return planRun(input);
+  const fingerprints = fingerprintsOf(settings);
   refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(planRun(input), input);
-  if (hasFutureCursor(state, input.now)) return planWithoutDays(state, input);
-  // What a refresh sent is gone if it was not finished. A destination that appends keeps it all the same.
-  if (refreshSyncId !== undefined && !input.keepsDuplicates)
-    return planFromStart(planRun(input), input.name, 'is of a full refresh');
-  return planRun({ ...input, state, receipts: receiptsIn(state) });
+  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(input);
+  const receipts: ReceiptsByDay = new Map(Object.entries(state.days ?? {}));
+  if (fullRefresh) {
+    const plan = planRun({ ...input, state, receipts });
+    return { ...plan, days: plan.days.filter((day) => day >= state.from_date && !receipts.has(day)) };
+  }
+  if (hasFutureCursor(state, now)) return planWithoutDays(state, input);
+  // What a refresh sent may be gone if it was not finished, but for one that appends.
+  if (refreshId !== undefined && !keepsDuplicates) return planFromStart(input, 'is of a full refresh');
+  if (isUnfinished === true) {
+    throw configError(
+      `${name}: the saved state is of a full refresh that overwrites and did not read its last day, so its rows may be gone: ` +
+        "clear the stream's data in the platform.",
+    );
+  }
+  return planRun({ ...input, state, receipts });
 }
 
 /** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
-function planWithoutDays(state: ExportState | undefined, input: StreamInput): RunPlan {
+function planWithoutDays(state: ExportState, input: StreamInput): RunPlan {
   const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
   const message = `${input.name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
   return { ...plan, state, days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
 /** Starts again. Throws a UserError if the destination keeps the rows that it has: all would come twice. */
-function planUnderOtherFilters(freshPlan: RunPlan, { name, keepsDuplicates }: StreamInput): RunPlan {
+function planUnderOtherFilters(input: StreamInput): RunPlan {
   const why = 'belongs to other filters or columns';
-  if (!keepsDuplicates)
-    return planFromStart(freshPlan, name, `${why} (events, properties, columns_drop, columns_hash)`);
+  if (!input.keepsDuplicates) return planFromStart(input, `${why} (events, properties, columns_drop, columns_hash)`);
   throw configError(
-    `${name}: the saved state ${why}, and the destination keeps every record: ` +
+    `${input.name}: the saved state ${why}, and the destination keeps every record: ` +
       "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
   );
 }
 
 /** A plan that passes over the saved state, with a warning that says so. */
-function planFromStart(plan: RunPlan, name: StreamName, why: string): RunPlan {
+function planFromStart(input: StreamInput, why: string): RunPlan {
+  const plan = planRun(input);
   const message =
-    `${name}: the saved state ${why}; reading starts again. ` +
+    `${input.name}: the saved state ${why}; reading starts again. ` +
     `The destination keeps its rows of days before ${plan.start}, and its rows without an id: clear the stream's data if it should not.`;
   return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
-}
-
-/** A full refresh goes on where an earlier attempt of the same job stopped. Throws a UserError for another service. */
-function refreshPlan(savedState: JsonObject, syncId: number | undefined, input: StreamInput): RunPlan {
-  const freshPlan = planRun({ ...input, fullRefresh: true });
-  const isSameRefresh = syncId !== undefined && savedState.sync_id === syncId;
-  const state = isSameRefresh ? parseState(savedState) : undefined;
-  if (state === undefined) return freshPlan;
-  const { fingerprints } = freshPlan;
-  refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(freshPlan, input);
-  const receipts = receiptsIn(state);
-  const days = freshPlan.days.filter((day) => day >= state.from_date && !receipts.has(day));
-  return { ...freshPlan, state, receipts, days, start: state.start_date ?? freshPlan.start };
 }
 
 /**
@@ -131,6 +137,3 @@ function usableState(state: JsonObject = {}): JsonObject {
   const isInitial = isObject(state.days) && Object.keys(state.days).length === 0 && state.start_date === undefined;
   return isInitial ? {} : Object.fromEntries(entries);
 }
-
-/** What a state keeps of the days that were read. */
-const receiptsIn = (state: ExportState | undefined): ReceiptsByDay => new Map(Object.entries(state?.days ?? {}));

@@ -1,19 +1,24 @@
 import { type Day, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import type { Receipt } from '../../extract/checked-day.ts';
+import type { CheckedDay, Receipt } from '../../extract/checked-day.ts';
 import type { DayResult } from '../../extract/download/day-download.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import { RunResults } from '../../extract/run-results.ts';
+import { removeFiles } from '../../extract/spool.ts';
 import { cursorOf } from '../../extract/which-days.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
+import type { StreamSchemas } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 
 /** Least number of days whose receipts a state keeps. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
 
-/** A stream of events that is read. For each day in order: `needs`, `accept`, `finishDay`, `completeAfter`. */
+/** Writes the records of a day for these streams, and returns what was written of each, in their order. */
+type WriteDay = (day: CheckedDay, streams: readonly StreamSchemas[]) => Promise<readonly StreamStats[]>;
+
+/** A stream of events while it is read: what its days come to, and its state after them. A failure ends it alone. */
 export class StreamProgress {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
@@ -33,18 +38,34 @@ export class StreamProgress {
   async start(): Promise<void> {
     await this.output.writeStatus('STARTED');
     // Before its first day nothing was read under any filters.
-    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.#refreshKey };
-    await this.output.writeState(this.#state ?? initialState, 0);
+    const state = this.#state ?? { version: 1, from_date: cursorOf(this.plan), days: {} };
+    const hasNoDays = this.plan.days.length === 0;
+    await this.#writeState(state, 0, hasNoDays);
     await this.output.writeStatus('RUNNING');
-    if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
+    if (hasNoDays) await this.output.writeStatus('COMPLETE');
   }
 
-  needs(day: Day): boolean {
-    return this.output.isRunning && this.plan.days.includes(day);
+  /**
+   * Delivers the result of the next day to those of all `streams` that read it: the records, in one pass for all, behind
+   * them the state of each, and behind its last day COMPLETE. Removes the files of the day.
+   */
+  static async deliver(result: DayResult, streams: readonly StreamProgress[], writeRecords: WriteDay): Promise<void> {
+    const readers = streams.filter(({ output, plan }) => output.isRunning && plan.days.includes(result.day));
+    const recipients: StreamProgress[] = [];
+    for (const stream of readers) if (await stream.#accept(result)) recipients.push(stream);
+    if ('checkedDay' in result) {
+      const { receipt, files } = result.checkedDay;
+      const schemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
+      const stats = await writeRecords(result.checkedDay, schemas);
+      for (const [i, stream] of recipients.entries()) await stream.#finishDay(receipt, stats[i]);
+      await removeFiles(files);
+    }
+    for (const stream of readers)
+      if (stream.#isLastDay(result.day) && stream.output.isRunning) await stream.#complete();
   }
 
-  /** Accepts the result of a day; true if its records are to be written. It may end the stream with a failure. */
-  async accept(result: DayResult): Promise<boolean> {
+  /** Counts the result of a day. Returns true if its records are to be written. It may end the stream with a failure. */
+  async #accept(result: DayResult): Promise<boolean> {
     try {
       if ('checkedDay' in result && this.plan.keepsDuplicates) this.#requireKnownEnd();
       const checkedDay = this.#results.add(result);
@@ -59,25 +80,35 @@ export class StreamProgress {
   }
 
   /** Writes the state behind the records of a day: an `ExportState` with the receipts of days. */
-  async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
+  async #finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
     const state = stateAfter(this.#state, this.#results.receipts, this.#results.commitInfo());
     const receipts = [...this.#results.receipts].sort(([a], [b]) => (a < b ? -1 : 1));
     // From the cursor on only its receipt says that a day was read: without it the day would be read again.
     const firstKeptDay = earlierOf(state.from_date, receipts.slice(-KEPT_DAYS)[0][0]);
     const days = Object.fromEntries(receipts.filter(([day]) => day >= firstKeptDay));
-    this.#state = { ...state, days, ...this.#refreshKey };
-    await this.output.writeState(this.#state, stats.recordCount);
+    this.#state = { ...state, days };
+    await this.#writeState(this.#state, stats.recordCount, this.#isLastDay(receipt.day));
   }
 
-  /** The key by which a later attempt of the same full refresh goes on; none of an incremental stream. */
-  get #refreshKey(): object {
-    return this.plan.mode === 'refresh' ? { sync_id: this.output.configuredStream.syncId } : {};
+  #isLastDay(day: Day): boolean {
+    return this.plan.days.at(-1) === day;
   }
 
-  /** Behind the last day, writes COMPLETE; a failure if a day was lost, or if nothing could be read. */
-  async completeAfter(day: Day): Promise<void> {
-    if (!this.output.isRunning || this.plan.days.at(-1) !== day) return;
+  /**
+   * Writes a state. A full refresh adds the id of its job, by which a later attempt goes on, and whether days are missing
+   * that it overwrites.
+   */
+  #writeState(state: ExportState, recordCount: number, isLast: boolean): Promise<void> {
+    if (this.plan.mode !== 'refresh') return this.output.writeState(state, recordCount);
+    const { syncId, destinationSyncMode } = this.output.configuredStream;
+    const isUnfinished = !isLast && destinationSyncMode.startsWith('overwrite');
+    const refreshKeys = { sync_id: syncId, ...(isUnfinished && { unfinished_overwrite: true }) };
+    return this.output.writeState({ ...state, ...refreshKeys }, recordCount);
+  }
+
+  /** Ends the stream: COMPLETE, or a failure if a day was lost, or if nothing could be read. */
+  async #complete(): Promise<void> {
     try {
       this.#results.finish();
     } catch (error) {

@@ -106,10 +106,15 @@ describe('a saved state', () => {
     const output = await fixture.read(events, savedStates(states[2], 'events'));
     expect(output.states('events')[0].from_date).toBe('2026-01-15');
     expect(output.logs('state.fresh_start')).toEqual([expect.stringMatching(/of a full refresh/)]);
-    // A destination that appends has kept what the refresh sent.
+    // A refresh that read its last day has filled the destination. Of one that stopped the rows may be gone.
     const appending = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
-    const appended = await fixture.read(appending, savedStates(states[2], 'events'), { to_date_inclusive: 'true' });
+    const append = (state: Json | undefined) =>
+      fixture.read(appending, savedStates(state ?? {}, 'events'), { to_date_inclusive: 'true' });
+    const appended = await append(states.at(-1));
     expect([appended.code, appended.logs('state.fresh_start')]).toEqual([0, []]);
+    const refused = await append(states[2]);
+    expect(fixture.requested()).toEqual([]);
+    expect(refused.errors()[0].message).toMatch(/did not read its last day/);
     // The next one is interrupted, too, and of no refresh.
     expect(output.states('events').at(-1)).not.toHaveProperty('sync_id');
     const interrupted = await fixture.read(events, savedStates(output.states('events')[2], 'events'));
