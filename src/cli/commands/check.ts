@@ -2,7 +2,8 @@ import { EXIT } from '../../base/errors.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { checkService } from '../../service/check.ts';
 import { defineCommand } from '../command.ts';
-import { readConfiguration, requireExportKeys } from '../configuration.ts';
+import { readConfiguration } from '../configuration.ts';
+import { requireExportKeys } from '../required-keys.ts';
 
 const EXIT_OF_VERDICT = { usable: EXIT.done, config: EXIT.usage, later: EXIT.later };
 

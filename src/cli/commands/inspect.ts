@@ -11,8 +11,9 @@ import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { type ColumnSettings, settledType } from '../../table/column-type.ts';
 import { defineCommand, required, textOption } from '../command.ts';
-import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
+import { type CommandConfig, readConfiguration } from '../configuration.ts';
 import { readPinnedTypes } from '../pinned-types.ts';
+import { requireKeys } from '../required-keys.ts';
 import { formatPercent, tableLines } from '../terminal/format.ts';
 
 export const command = defineCommand({
