@@ -17,6 +17,7 @@ import {
   flagOption,
   type GLOBAL_OPTIONS,
   numberOption,
+  type OptionTable,
   type OptionValues,
   optionName,
   textOption,
@@ -31,14 +32,12 @@ import { proofPage } from '../report/proof-page.ts';
 import { requireKeys } from '../required-keys.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
 
-const OPTIONS = {
-  ...PEOPLE_OPTIONS,
-  ...underHeading(WHOM_HEADING, {
-    suppressed: flagOption('Purge everybody on the suppression list, for a restored backup'),
-    newList: flagOption('With --suppressed: begin a new suppression list, since the old one is lost'),
-    again: flagOption('Look for and request also those whom the ledger knows as deleted, or perhaps deleted'),
-  }),
+const HEAD_OPTION = textOption('The head that a run printed: shows also whether lines are missing at the end');
+
+/** The options of every purge. */
+const PURGE_OPTIONS = {
   ...underHeading(WHERE_HEADING, {
+    in: PEOPLE_OPTIONS.in,
     purgeOnly: flagOption('Send no request to the service: purge the places alone'),
     maxPeople: numberOption('Most people that all places may lose; default three for each ID, ten at least'),
     allowShared: flagOption('Purge people whose rows or profile also carry other IDs'),
@@ -48,17 +47,37 @@ const OPTIONS = {
     confirm: textOption('The hash that the plan of exactly this list printed'),
     reason: textOption('Why; it is written to the ledger'),
   }),
+};
+const LIST_OPTIONS = {
+  ...PEOPLE_OPTIONS,
+  ...underHeading(WHOM_HEADING, {
+    again: flagOption('Look for and request also those whom the ledger knows as deleted, or perhaps deleted'),
+  }),
+  ...PURGE_OPTIONS,
+};
+const SUPPRESSED_OPTIONS = {
+  ...underHeading(WHOM_HEADING, {
+    suppressed: flagOption('Purge everybody on the suppression list, for a restored backup'),
+    newList: flagOption('With --suppressed: begin a new suppression list, since the old one is lost'),
+  }),
+  ...PURGE_OPTIONS,
+};
+const PROOF_OPTIONS = {
+  column: PEOPLE_OPTIONS.column,
   ...underHeading('Proof', {
     proof: textOption('An external ID: when the service deleted it, and how many rows left which place'),
     proofFile: textOption('The same for each ID of a list, with --column as for --file'),
     output: { ...textOption('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
-    verifyLedger: textOption('A ledger: was anything in it changed?'),
-    head: textOption('The head that a run printed: shows also whether lines are missing at the end'),
+    head: HEAD_OPTION,
   }),
 };
+const LEDGER_OPTIONS = underHeading('Proof', {
+  verifyLedger: textOption('A ledger: was anything in it changed?'),
+  head: HEAD_OPTION,
+});
+const OPTIONS = { ...LIST_OPTIONS, ...SUPPRESSED_OPTIONS, ...PROOF_OPTIONS, ...LEDGER_OPTIONS };
 
-type OptionKey = keyof typeof OPTIONS;
-type ForgetValues = OptionValues<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
+type Values<O extends OptionTable> = OptionValues<O & typeof GLOBAL_OPTIONS>;
 
 export const command = defineCommand({
   options: OPTIONS,
@@ -72,30 +91,29 @@ export const command = defineCommand({
   },
 });
 
-/** What the command does if one of `startedBy` is given, and the options that go with it. */
+/** What the command does if one of `startedBy` is given. */
 interface Task {
-  readonly startedBy: readonly OptionKey[];
-  readonly options: readonly OptionKey[];
-  run(values: ForgetValues, context: Context): Promise<CommandResult>;
+  readonly startedBy: readonly (keyof typeof OPTIONS)[];
+  readonly options: OptionTable;
+  run(values: Values<typeof OPTIONS>, context: Context): Promise<CommandResult>;
 }
 
-const ERASURE_OPTIONS = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'] as const;
 const TASKS: readonly Task[] = [
-  { startedBy: ['id', 'file'], options: [...ERASURE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase },
-  { startedBy: ['suppressed'], options: [...ERASURE_OPTIONS, 'newList'], run: erase },
-  { startedBy: ['proof', 'proofFile'], options: ['column', 'output', 'head'], run: prove },
-  { startedBy: ['verifyLedger'], options: ['head'], run: verifyLedgerFile },
+  { startedBy: ['id', 'file'], options: LIST_OPTIONS, run: erase },
+  { startedBy: ['suppressed'], options: SUPPRESSED_OPTIONS, run: erase },
+  { startedBy: ['proof', 'proofFile'], options: PROOF_OPTIONS, run: prove },
+  { startedBy: ['verifyLedger'], options: LEDGER_OPTIONS, run: verifyLedgerFile },
 ];
 
 /** The task of these options. Throws unless exactly one starts a task, and all others go with it. */
-function taskOf(values: ForgetValues): Task {
-  const givenKeys = (Object.keys(OPTIONS) as OptionKey[]).filter((key) => isGiven(values[key]));
+function taskOf(values: Values<typeof OPTIONS>): Task {
+  const givenKeys = (Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]).filter((key) => isGiven(values[key]));
   const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
   const [startKey, otherStartKey] = givenKeys.filter((key) => startKeys.includes(key));
   const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
   if (task === undefined || otherStartKey !== undefined)
     throw configError(`It takes exactly one of ${startKeys.map(optionName).join(', ')}.`);
-  const misplacedKey = givenKeys.find((key) => key !== startKey && !task.options.includes(key));
+  const misplacedKey = givenKeys.find((key) => !Object.hasOwn(task.options, key));
   if (misplacedKey !== undefined)
     throw configError(`${optionName(misplacedKey)} does not go with ${optionName(startKey)}.`);
   return task;
@@ -105,7 +123,7 @@ const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
-async function erase(values: ForgetValues, context: Context): Promise<CommandResult> {
+async function erase(values: Values<typeof OPTIONS>, context: Context): Promise<CommandResult> {
   const { clock, signal, env } = context;
   const { execute, confirm, suppressed, purgeOnly, again, reason } = values;
   if (execute !== (confirm !== undefined))
@@ -138,7 +156,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
 }
 
 /** How the places are purged; undefined for an erasure without places. */
-function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: CommandConfig) {
+function purgeSettingsOf(values: Values<typeof OPTIONS>, search: SearchSettings, config: CommandConfig) {
   if (search.places.length === 0) return undefined;
   const { suppressed: isSuppressedOnly, newList: beginsNewList, maxPeople, allowShared: allowsShared } = values;
   const suppressionList = SuppressionList.of(requireKeys(config, 'suppression_key'));
@@ -166,7 +184,7 @@ function commandResultOf({ report, failure: error }: ErasureResult, context: Con
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function verifyLedgerFile(values: ForgetValues, context: Context): Promise<CommandResult> {
+async function verifyLedgerFile(values: Values<typeof LEDGER_OPTIONS>, context: Context): Promise<CommandResult> {
   const { verifyLedger: path = '', head } = values;
   const { ledgerKey } = readConfiguration(values.config, context);
   const verdict = await verifyLedger(locateLedger(path, ledgerKey), head);
@@ -182,7 +200,7 @@ async function verifyLedgerFile(values: ForgetValues, context: Context): Promise
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
-async function prove(values: ForgetValues, context: Context): Promise<CommandResult> {
+async function prove(values: Values<typeof PROOF_OPTIONS>, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   const list = await readIdList({ id, file: proofFile, column }, context.signal);
