@@ -5,7 +5,7 @@ import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { readVariables, refuseUnknownVariables, type Variables } from '../config/environment.ts';
-import { configKeysOf, unknownKeyTexts } from '../config/keys.ts';
+import { configKeysOf, listUnknownKeys } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { isLeftOut, parsePart, requireObject } from '../config/parse.ts';
 import { isInvalid, type Problem, problemsError } from '../config/problems.ts';
@@ -27,9 +27,9 @@ export const CONFIG_KEYS = [...FILE_KEYS, ...ERASURE_KEYS];
 
 /** The values of all keys, with every default filled in. */
 export interface CommandConfig
-  extends ReturnType<typeof SOURCE_PART.configOf>,
-    ReturnType<typeof LOCAL_PART.configOf>,
-    ReturnType<typeof ERASURE_PART.configOf> {
+  extends ReturnType<typeof SOURCE_PART.makeConfig>,
+    ReturnType<typeof LOCAL_PART.makeConfig>,
+    ReturnType<typeof ERASURE_PART.makeConfig> {
   /** The keys that are missing; required-keys.ts knows which commands need them. */
   readonly missingProblems: readonly Problem[];
   /** What messages call the file. */
@@ -91,8 +91,8 @@ function configFileOf(content: unknown, fileLabel: string, folder: string) {
 
 function refuseUnknownKeys({ rawValues, rawErasure, fileLabel }: ConfigFile): void {
   const texts = [
-    ...unknownKeyTexts(FILE_KEYS, rawValues, { configKeys: ERASURE_KEYS, where: 'in the object erasure' }),
-    ...unknownKeyTexts(ERASURE_KEYS, rawErasure, { configKeys: FILE_KEYS, where: 'beside the object erasure' }).map(
+    ...listUnknownKeys(FILE_KEYS, rawValues, { configKeys: ERASURE_KEYS, where: 'in the object erasure' }),
+    ...listUnknownKeys(ERASURE_KEYS, rawErasure, { configKeys: FILE_KEYS, where: 'beside the object erasure' }).map(
       (text) => `erasure.${text}`,
     ),
   ];

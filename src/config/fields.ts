@@ -4,24 +4,24 @@ import { Secret } from '../base/secrets.ts';
 import type { ConfigSchema, KeySchema } from './keys.ts';
 
 /** The fields of values that fit the schema, by key in camel case. A secret is wrapped, and an address cleaned. */
-export function fieldsOf<S extends ConfigSchema>({ properties }: S, values: JsonObject): FieldsOf<S> {
-  const entries = Object.entries(properties).map(([key, schema]) => [camelCase(key), fieldOf(values[key], schema)]);
+export function toFields<S extends ConfigSchema>({ properties }: S, values: JsonObject): Fields<S> {
+  const entries = Object.entries(properties).map(([key, schema]) => [camelCase(key), toField(values[key], schema)]);
   return Object.fromEntries(entries);
 }
 
 const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-function fieldOf(value: unknown, { airbyte_secret: isSecret, format }: KeySchema): unknown {
+function toField(value: unknown, { airbyte_secret: isSecret, format }: KeySchema): unknown {
   if (typeof value !== 'string') return value;
   if (isSecret) return new Secret(value);
   return format === 'uri' ? cleanBaseUrl(value) : value;
 }
 
 /** The types of these fields: `exportToken`, `columnsDrop`, `lookbackDays`, `serviceId` and so on. */
-export type FieldsOf<S extends ConfigSchema> = {
+export type Fields<S extends ConfigSchema> = {
   readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof TypesByKey
     ? TypesByKey[K]
-    : FieldOf<S['properties'][K]>;
+    : FieldType<S['properties'][K]>;
 };
 
 /**
@@ -32,7 +32,7 @@ export type FieldsOf<S extends ConfigSchema> = {
  *   lookback_days   "default": 3              number
  *   service_id      neither                   string | undefined
  */
-type FieldOf<P> = P extends { airbyte_secret: boolean }
+type FieldType<P> = P extends { airbyte_secret: boolean }
   ? Secret | undefined
   : P extends { default: never[] }
     ? readonly string[]

@@ -39,7 +39,7 @@ export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[
  * A text for each key that is not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a
  * comment. `elsewhere`: keys that belong in another object, and where that is.
  */
-export function unknownKeyTexts(
+export function listUnknownKeys(
   configKeys: readonly ConfigKey[],
   rawValues: object,
   elsewhere?: { readonly configKeys: readonly ConfigKey[]; readonly where: string },

@@ -6,21 +6,21 @@ import validateErasure from '../../schemas/erasure-config.validator';
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import validateLocal from '../../schemas/local-config.validator';
 import { parseDuration } from '../base/quantities.ts';
-import type { FieldsOf } from './fields.ts';
-import { problemOf } from './problems.ts';
+import type { Fields } from './fields.ts';
+import { keyProblem } from './problems.ts';
 
 export const LOCAL_PART = {
   schema: localSchema,
   validate: validateLocal,
-  configOf: ({ lockWait, retention, spoolDir, ...fields }: FieldsOf<typeof localSchema>) => ({
+  makeConfig: ({ lockWait, retention, spoolDir, ...fields }: Fields<typeof localSchema>) => ({
     ...fields,
     lockWaitMs: durationOf(lockWait),
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? tmpdir(),
   }),
-  *ruleProblems({ target, place }: Pick<FieldsOf<typeof localSchema>, 'target' | 'place'>) {
+  *ruleProblems({ target, place }: Pick<Fields<typeof localSchema>, 'target' | 'place'>) {
     if ((target === undefined) === (place === undefined)) return;
-    yield problemOf('invalid', target === undefined ? 'target' : 'place', 'is missing: target and place go together');
+    yield keyProblem('invalid', target === undefined ? 'target' : 'place', 'is missing: target and place go together');
   },
 };
 
@@ -30,5 +30,5 @@ const durationOf = (text: string) => parseDuration(text) as number;
 export const ERASURE_PART = {
   schema: erasureSchema,
   validate: validateErasure,
-  configOf: ({ places = [], ...fields }: FieldsOf<typeof erasureSchema>) => ({ ...fields, places }),
+  makeConfig: ({ places = [], ...fields }: Fields<typeof erasureSchema>) => ({ ...fields, places }),
 };

@@ -4,7 +4,7 @@
 //   raw values   by key, as a user wrote them: `{ "lookback_days": "" }`
 //   values       without those that are left out, checked, with defaults: `{ lookback_days: 3 }`
 //   fields       by names in camel case (`fields.ts`); secrets are wrapped: `{ lookbackDays: 3 }`
-//   config       what `configOf` of the part makes of the fields, checked by its `ruleProblems`, and frozen
+//   config       what `makeConfig` of the part makes of the fields, checked by its `ruleProblems`, and frozen
 //
 // The parts are in `source.ts`, `destination.ts` and `local.ts`, each a schema with what it cannot say. `keys.ts` lists
 // the keys of a schema, and `environment.ts` reads their variables. `problems.ts` says what is wrong. `nearest.ts` finds
@@ -16,8 +16,8 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { readVariables } from './environment.ts';
-import { type ConfigWith, type FieldsOf, fieldsOf, type RequiredKey } from './fields.ts';
-import { type ConfigSchema, configKeysOf, unknownKeyTexts } from './keys.ts';
+import { type ConfigWith, type Fields, type RequiredKey, toFields } from './fields.ts';
+import { type ConfigSchema, configKeysOf, listUnknownKeys } from './keys.ts';
 import { isInvalid, type Problem, problemsError, schemaProblems, uriProblems } from './problems.ts';
 
 /** The keys of one schema, with what it cannot say. */
@@ -25,7 +25,7 @@ interface ConfigPart<S extends ConfigSchema, C> {
   readonly schema: S;
   readonly validate: Validator;
   /** Makes the configuration of fields whose values fit the schema. */
-  configOf(fields: FieldsOf<S>): C;
+  makeConfig(fields: Fields<S>): C;
   /** A problem for each further rule that the configuration breaks. */
   ruleProblems?(config: NoInfer<C>): Iterable<Problem>;
 }
@@ -33,7 +33,7 @@ interface ConfigPart<S extends ConfigSchema, C> {
 export interface ParsedConfig<C> {
   readonly config: C;
   /** A text for each key that is not known, with the known key that was probably meant. */
-  readonly unknownKeyTexts: readonly string[];
+  readonly unknownKeys: readonly string[];
   /** The secrets of the configuration, which no message may show. */
   readonly secrets: readonly Secret[];
 }
@@ -42,7 +42,7 @@ export interface ParsedConfig<C> {
  * Parses the untrusted configuration of a connector. Missing secrets are looked for in the environment. Throws a
  * configuration failure that lists the problems, those of the environment first.
  */
-export function parseForConnector<S extends ConfigSchema, C extends object>(
+export function parseConnectorConfig<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   rawConfig: unknown,
   env: Env,
@@ -56,7 +56,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
   return {
     config: config as ConfigWith<C, RequiredKey>,
-    unknownKeyTexts: unknownKeyTexts(configKeys, rawValues),
+    unknownKeys: listUnknownKeys(configKeys, rawValues),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
 }
@@ -69,13 +69,13 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
  *   a value is invalid                             no configuration; the missing keys are problems, too
  */
 export function parsePart<S extends ConfigSchema, C extends object>(
-  { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
+  { schema, validate, makeConfig, ruleProblems = () => [] }: ConfigPart<S, C>,
   rawValues: object,
 ): { readonly config: Readonly<C> | undefined; readonly problems: readonly Problem[] } {
   const values = presentValues(rawValues, schema);
   const valueProblems = schemaProblems(validate, values);
   if (valueProblems.some(isInvalid)) return { config: undefined, problems: valueProblems };
-  const config = configOf(fieldsOf(schema, values));
+  const config = makeConfig(toFields(schema, values));
   const problems = [...valueProblems, ...uriProblems(schema, values), ...ruleProblems(config)];
   return { config: problems.some(isInvalid) ? undefined : Object.freeze(config), problems };
 }

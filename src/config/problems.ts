@@ -18,7 +18,7 @@ export interface Problem {
 export const isInvalid = ({ kind }: Problem): boolean => kind === 'invalid';
 
 /** A problem with a key, from a clause: `is after end_date`, `is missing beside columns_hash`. */
-export const problemOf = (kind: Problem['kind'], key: string, clause: string): Problem => {
+export const keyProblem = (kind: Problem['kind'], key: string, clause: string): Problem => {
   return { kind, key, text: `${key} ${clause}` };
 };
 
@@ -70,7 +70,7 @@ export const uriProblems = ({ properties }: ConfigSchema, values: JsonObject): P
     const address = values[key];
     if (format !== 'uri' || typeof address !== 'string') return [];
     const clause = key === 'base_url' ? baseUrlProblem(address) : addressProblem(address);
-    return clause === undefined ? [] : [problemOf('invalid', key, clause)];
+    return clause === undefined ? [] : [keyProblem('invalid', key, clause)];
   });
 
 /**

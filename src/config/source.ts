@@ -6,23 +6,23 @@ import { nfc } from '../base/text.ts';
 import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, REQUIRED_COLUMNS, settingNames } from '../cells/header.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import { isZoneName } from '../cells/types/zone.ts';
-import type { FieldsOf } from './fields.ts';
-import { parseForConnector } from './parse.ts';
-import { type Problem, problemOf } from './problems.ts';
+import type { Fields } from './fields.ts';
+import { parseConnectorConfig } from './parse.ts';
+import { keyProblem, type Problem } from './problems.ts';
 
 /** What is wrong with a name of a zone that is not known, as a clause. */
 export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
 
 /** The keys of the Airbyte source, which the command line has, too. */
-export const SOURCE_PART = { schema, validate, configOf, ruleProblems };
+export const SOURCE_PART = { schema, validate, makeConfig, ruleProblems };
 
-export const parseSourceConfig = (rawConfig: unknown, env: Env) => parseForConnector(SOURCE_PART, rawConfig, env);
+export const parseSourceConfig = (rawConfig: unknown, env: Env) => parseConnectorConfig(SOURCE_PART, rawConfig, env);
 
 /** The source's configuration: frozen, with every default filled in. */
 export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
 export type NameCondition = SourceConfig['eventsCondition'];
 
-function configOf({ eventsConditionType, propertiesConditionType, ...fields }: FieldsOf<typeof schema>) {
+function makeConfig({ eventsConditionType, propertiesConditionType, ...fields }: Fields<typeof schema>) {
   return {
     ...fields,
     eventsCondition: eventsConditionType ?? defaultCondition(fields.events),
@@ -44,56 +44,56 @@ const NEVER_HASHED = new Set(
 );
 
 /** The rules of days, of filters, of columns, and of keys. */
-function* ruleProblems(config: ReturnType<typeof configOf>): Iterable<Problem> {
+function* ruleProblems(config: ReturnType<typeof makeConfig>): Iterable<Problem> {
   const { timezone, startDate, endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
-  if (timezone !== undefined && !isZoneName(timezone)) yield problemOf('invalid', 'timezone', UNKNOWN_ZONE);
+  if (timezone !== undefined && !isZoneName(timezone)) yield keyProblem('invalid', 'timezone', UNKNOWN_ZONE);
   if (startDate !== undefined && endDate !== undefined && startDate > endDate)
-    yield problemOf('invalid', 'start_date', `${startDate} is after end_date ${endDate}`);
+    yield keyProblem('invalid', 'start_date', `${startDate} is after end_date ${endDate}`);
 
   for (const key of ['events', 'properties'] as const) {
     if (config[`${key}Condition`] !== 'all' || config[key].length === 0) continue;
     const clause = `is all, under which the list ${key} would change nothing: wanted include or exclude`;
-    yield problemOf('invalid', `${key}_condition_type`, clause);
+    yield keyProblem('invalid', `${key}_condition_type`, clause);
   }
 
-  yield* invalidColumns(
+  yield* columnProblems(
     'column_types',
     [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
     (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
   );
-  yield* invalidColumns(
+  yield* columnProblems(
     'columns_drop',
     columnsDrop.filter((name) => NEVER_DROPPED.has(name)),
     (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
   );
-  yield* invalidColumns(
+  yield* columnProblems(
     'columns_hash',
     columnsHash.filter((name) => NEVER_HASHED.has(name)),
     (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
   );
-  yield* invalidColumns(
+  yield* columnProblems(
     'columns_hash',
     columnsHash.filter((name) => columnsDrop.includes(name)),
     (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
   );
   // An export may have `df_event_name` under the other name, which is then the hashed column.
   const isHashed = (name: string) => settingNames(name, []).some((settingName) => columnsHash.includes(settingName));
-  yield* invalidColumns(
+  yield* columnProblems(
     'column_types',
     [...columnTypes.keys()].filter((name) => isHashed(name) && columnTypes.get(name) !== 'string'),
     (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
   );
 
   if (config.suppressionFile !== undefined && config.suppressionKey === undefined)
-    yield problemOf('missing', 'suppression_key', 'is missing beside suppression_file');
+    yield keyProblem('missing', 'suppression_key', 'is missing beside suppression_file');
   if (columnsHash.length > 0 && hashKey === undefined)
-    yield problemOf('missing', 'hash_key', 'is missing beside columns_hash');
+    yield keyProblem('missing', 'hash_key', 'is missing beside columns_hash');
   if (columnsHash.length > 0 && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH) {
     const advice = 'make one, for instance with "openssl rand -hex 32"';
-    yield problemOf('invalid', 'hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
+    yield keyProblem('invalid', 'hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
   }
 }
 
 /** One problem with a key for all of these columns, if there are any. */
-const invalidColumns = (key: string, columns: readonly string[], clauseOf: (names: string) => string): Problem[] =>
-  columns.length === 0 ? [] : [problemOf('invalid', key, clauseOf([...new Set(columns)].join(', ')))];
+const columnProblems = (key: string, columns: readonly string[], clauseOf: (names: string) => string): Problem[] =>
+  columns.length === 0 ? [] : [keyProblem('invalid', key, clauseOf([...new Set(columns)].join(', ')))];
