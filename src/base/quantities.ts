@@ -1,4 +1,4 @@
-// Counts, sizes, lengths of time and lists of names, as people read and write them.
+// Counts, shares, sizes, times and lists of names, as people read and write them.
 
 import { HOUR_MS } from './clock.ts';
 
@@ -36,6 +36,19 @@ export function formatDuration(ms: number): string {
   if (minutes < 60) return s % 60 === 0 ? `${minutes} min` : `${minutes} min ${s % 60} s`;
   const hours = Math.floor(minutes / 60);
   return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+}
+
+/** An instant in UTC to the second: `2026-01-02 03:04:05`. */
+export const formatTime = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
+
+/** The same to the minute. */
+export const formatMinute = (instant: string): string => instant.slice(0, 16).replace('T', ' ');
+
+/** A part as `12.3%`: 0% means none, and 100% all. */
+export function formatPercent(part: number, whole: number): string {
+  if (part === 0 || whole === 0) return '0%';
+  if (part === whole) return '100%';
+  return `${Math.min(99.9, Math.max(0.1, (part / whole) * 100)).toFixed(1)}%`;
 }
 
 /** Maximum number of rows, columns, tables and files that a line of text names. */

@@ -1,4 +1,4 @@
-// Texts: in one form, in one order, and as a reader sees them.
+// Texts: in one form, in one order, and as a reader or a shell sees them.
 
 /** A text in one form: `é` as one character, or as `e` and an accent, is the same text. */
 export const nfc = (text: string): string => text.normalize('NFC');
@@ -21,3 +21,9 @@ export const capitalized = (text: string): string => `${text.charAt(0).toUpperCa
 /** A clause as a sentence. A first word of lower-case letters alone gets a capital, also the name of a host. */
 export const sentenceOf = (clause: string): string =>
   `${/^[a-z]+ /.test(clause) ? capitalized(clause) : clause}${/[.?]$/.test(clause) ? '' : '.'}`;
+
+/** A path as a word of a command line; quoted if a shell would split or change it. */
+export const shellWord = (path: string): string =>
+  /^[\p{L}\p{N}_@%+=:,./\\-]+$/u.test(path) && (process.platform === 'win32' || !path.includes('\\'))
+    ? path
+    : `'${path.replaceAll("'", "'\\''")}'`;

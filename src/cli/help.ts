@@ -6,7 +6,7 @@ import { declareOptions, type HelpTopic, type NamedCommand, newParser } from './
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
 import { placeUsage } from './places.ts';
-import { wrappedLines } from './terminal/format.ts';
+import { wrappedLines } from './terminal/layout.ts';
 
 const MAX_COLUMNS = 110;
 

@@ -21,7 +21,7 @@ import { type CommandLine, parseCommandLine } from './command-line.ts';
 import { type Context, contextOf, type System } from './context.ts';
 import { failureOf, logFailure } from './failure.ts';
 import { helpLines } from './help.ts';
-import { printableTerminal, terminalLog } from './terminal/terminal.ts';
+import { terminalLog, terminalOfCommand } from './terminal/terminal.ts';
 
 const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
 
@@ -46,7 +46,7 @@ type LineOfCommand = Extract<CommandLine, { readonly values: object }>;
 async function runCommand(line: LineOfCommand, system: System): Promise<ExitCode> {
   const { quiet = false, verbose, json = false, logLevel: level, logFormat = 'text' } = line.values;
   const logLevel = level ?? (quiet ? 'error' : verbose ? 'debug' : 'info');
-  const terminal = printableTerminal(system.terminal, quiet);
+  const terminal = terminalOfCommand(system.terminal, quiet);
   const logSink = terminalLog(terminal, system.clock, logFormat);
   const context = contextOf({ ...system, terminal }, logSink, logLevel, line.kind === 'run' ? line.command.name : '');
   const { result, lines, failure, exitCode = EXIT.done, isStdoutTaken } = await resultOf(line, context);

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { addDays, dayAt } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
+import { shellWord } from '../../base/text.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import type { Place } from '../../targets/contract.ts';
@@ -12,7 +13,7 @@ import { placeOf } from '../places.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { shellWord, tableLines, wrappedLines } from '../terminal/format.ts';
+import { tableLines, wrappedLines } from '../terminal/layout.ts';
 import { makeReportPage } from './report.ts';
 
 const DEMO_DAYS = 14;

@@ -5,6 +5,7 @@ import { baseUrlProblem, credentialsError, hasCredentials } from '../../base/add
 import { secretFrom } from '../../base/env.ts';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
+import { shellWord } from '../../base/text.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
@@ -18,7 +19,6 @@ import { CONFIG_FILE, pathInFolder, readConfiguration } from '../configuration.t
 import type { Context } from '../context.ts';
 import { checkedTarget, placeUsage } from '../places.ts';
 import { requireExportKeys } from '../required-keys.ts';
-import { shellWord } from '../terminal/format.ts';
 import type { Prompts } from '../terminal/prompts.ts';
 
 export const command = defineCommand({

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
-import { formatBytes, formatCount } from '../../base/quantities.ts';
+import { formatBytes, formatCount, formatPercent } from '../../base/quantities.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import { ExportScanner, type ScanResult } from '../../cells/columns/export-scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
@@ -14,7 +14,7 @@ import { defineCommand, required, textOption } from '../command.ts';
 import { type CommandConfig, readConfiguration } from '../configuration.ts';
 import { readPinnedTypes } from '../pinned-types.ts';
 import { requireKeys } from '../required-keys.ts';
-import { formatPercent, tableLines } from '../terminal/format.ts';
+import { tableLines } from '../terminal/layout.ts';
 
 export const command = defineCommand({
   arguments: { file: required(textOption('The CSV file')) },

@@ -1,6 +1,6 @@
 import { dayAt, formatDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { formatCount, withSeparators } from '../../base/quantities.ts';
+import { formatCount, formatTime, withSeparators } from '../../base/quantities.ts';
 import { daysUntilLost } from '../../extract/calendar.ts';
 import { usualRowsIfImplausible } from '../../extract/plausibility.ts';
 import type { PlaceState } from '../../table/place-state.ts';
@@ -12,7 +12,6 @@ import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { readPlaceAndConfig, storedState } from '../places.ts';
 import type { Status } from '../results.ts';
-import { formatTime } from '../terminal/format.ts';
 
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,

@@ -1,6 +1,6 @@
 import { withSeparators } from '../../base/quantities.ts';
 import { printable } from '../../base/text.ts';
-import { isNumberText } from '../terminal/format.ts';
+import { isNumberText } from '../terminal/layout.ts';
 
 /** A piece of HTML that needs no escaping. */
 export class Html {

@@ -1,8 +1,7 @@
-import { formatCount } from '../../base/quantities.ts';
+import { formatCount, formatMinute } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof, ProvedId } from '../../erasure/ledger/proof.ts';
 import { answerText, countSentences, placeParagraph } from '../../erasure/ledger/proof-text.ts';
-import { formatMinute } from '../terminal/format.ts';
 import { Html, html } from './html.ts';
 import { pageOf } from './page.ts';
 

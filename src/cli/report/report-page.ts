@@ -2,11 +2,17 @@
 // This page shows names of events and columns, counts and dates. It says why runs failed, and shows
 // no value of a person.
 
-import { formatBytes, formatCount, withSeparators } from '../../base/quantities.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatMinute,
+  formatPercent,
+  formatTime,
+  withSeparators,
+} from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
-import { formatMinute, formatPercent, formatTime } from '../terminal/format.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventSection } from './events-chart.ts';
 import { type Html, html, htmlTable } from './html.ts';

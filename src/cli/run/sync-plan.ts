@@ -10,7 +10,7 @@ import { readPinnedTypes } from '../pinned-types.ts';
 import { loadOptions, storedState } from '../places.ts';
 import { requirePlanKeys } from '../required-keys.ts';
 import type { PlanResult } from '../results.ts';
-import { tableLines } from '../terminal/format.ts';
+import { tableLines } from '../terminal/layout.ts';
 import type { SyncInput } from './run.ts';
 
 /** Shows what a sync would do, without a call to the service. A stream is planned as a first run. */

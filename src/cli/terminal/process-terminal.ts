@@ -7,7 +7,7 @@ import type { LogLevel } from '../../base/log.ts';
 import { OutputQueue } from '../../base/output-queue.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
-import { truncate } from './format.ts';
+import { truncate } from './layout.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
@@ -42,8 +42,8 @@ export class ProcessTerminal implements Terminal {
   readonly #log = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
   #resultsQueued: Promise<void> = Promise.resolve();
-  /** True while the reader of the log has yet to take lines for which a result has waited: no result waits twice. */
-  #hasWaitedForLog = false;
+  /** True while the reader of the log has yet to take lines for which a result has waited: no other waits for them. */
+  #isLogOwed = false;
 
   constructor(clock: Clock, env: Env) {
     this.#clock = clock;
@@ -95,10 +95,10 @@ export class ProcessTerminal implements Terminal {
   }
 
   async #waitForLogReader(): Promise<void> {
-    if (this.#log.isSettled || this.#hasWaitedForLog) return;
-    this.#hasWaitedForLog = true;
+    if (this.#log.isSettled || this.#isLogOwed) return;
+    this.#isLogOwed = true;
     const logTaken = this.#log.drain().finally(() => {
-      this.#hasWaitedForLog = false;
+      this.#isLogOwed = false;
     });
     await Promise.race([logTaken.catch(() => {}), this.#clock.sleep(MAX_READER_WAIT_MS)]);
   }

@@ -1,5 +1,5 @@
 // This folder: what a person sees. This file is the output of a command, process-terminal.ts that of a process.
-// prompts.ts asks, progress.ts shows how far a command is, and format.ts has tables, lines and times as texts.
+// prompts.ts asks, progress.ts shows how far a command is, and layout.ts fits texts and tables into columns.
 
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
@@ -32,8 +32,11 @@ export const NO_TERMINAL: Terminal = {
   columns: Number.POSITIVE_INFINITY,
 };
 
-/** Makes each text one printable line, whatever characters from outside it contains. A quiet one shows no status. */
-export const printableTerminal = (terminal: Terminal, isQuiet: boolean): Terminal => ({
+/**
+ * The terminal of a command. Each text is one printable line, whatever characters from outside it contains. A quiet
+ * command shows no status.
+ */
+export const terminalOfCommand = (terminal: Terminal, isQuiet: boolean): Terminal => ({
   stdout: terminal.stdout,
   isInteractive: terminal.isInteractive && !isQuiet,
   columns: terminal.columns,

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { widthOf } from '../../../src/cli/terminal/format.ts';
+import { widthOf } from '../../../src/cli/terminal/layout.ts';
 import { newFolder } from '../../support/new-folder.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf } from '../../support/targets/csv.ts';

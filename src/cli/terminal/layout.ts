@@ -47,19 +47,6 @@ export function tableLines(
   return [line(header), rule.slice(0, width), ...cells.map(line)];
 }
 
-/** An instant in UTC to the second: `2026-01-02 03:04:05`. */
-export const formatTime = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
-
-/** The same to the minute. */
-export const formatMinute = (instant: string): string => instant.slice(0, 16).replace('T', ' ');
-
-/** A part as `12.3%`: 0% means none, and 100% all. */
-export function formatPercent(part: number, whole: number): string {
-  if (part === 0 || whole === 0) return '0%';
-  if (part === whole) return '100%';
-  return `${Math.min(99.9, Math.max(0.1, (part / whole) * 100)).toFixed(1)}%`;
-}
-
 /** A text in lines of this width, broken between words. */
 export function wrappedLines(text: string, width: number, indent = ''): string[] {
   const lines: string[] = [];
@@ -73,9 +60,3 @@ export function wrappedLines(text: string, width: number, indent = ''): string[]
   }
   return [...lines, line];
 }
-
-/** A path as a word of a command line; quoted if a shell would split or change it. */
-export const shellWord = (path: string): string =>
-  /^[\p{L}\p{N}_@%+=:,./\\-]+$/u.test(path) && (process.platform === 'win32' || !path.includes('\\'))
-    ? path
-    : `'${path.replaceAll("'", "'\\''")}'`;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { shellWord, tableLines, wrappedLines } from '../../../src/cli/terminal/format.ts';
+import { shellWord } from '../../../src/base/text.ts';
+import { tableLines, wrappedLines } from '../../../src/cli/terminal/layout.ts';
 
 describe('tables in a terminal', () => {
   it('breaks a text by the columns that it takes', () => {
