@@ -13,7 +13,7 @@ export interface Receipt {
   readonly requested_at: string;
   /** True if the day was over when it was requested. */
   readonly is_over: boolean;
-  /** Hash of the filters and columns with which it was requested (`SettingsFingerprints.filters`). */
+  /** Hash of the filters and columns with which it was requested (`SettingsFingerprints.filtersHash`). */
   readonly filters: string;
   /** Rows of the download, also those of people to be forgotten and those that a neighbouring day has, too. */
   readonly rows: number;
@@ -43,8 +43,8 @@ export interface ReceiptSummary extends Pick<Receipt, 'rows' | 'to_date' | 'is_o
 }
 
 /** True for a day or a state of other filters, dropped or hashed columns than those with this hash. */
-export const hasOtherFilters = (stored: Pick<ReceiptSummary, 'filters'> | undefined, filters: string): boolean =>
-  stored?.filters !== undefined && stored.filters !== filters;
+export const hasOtherFilters = (stored: Pick<ReceiptSummary, 'filters'> | undefined, filtersHash: string): boolean =>
+  stored?.filters !== undefined && stored.filters !== filtersHash;
 
 /** Receipts by day: those of a place, and of the days that a run has loaded. */
 export type ReceiptsByDay = ReadonlyMap<Day, ReceiptSummary>;

@@ -57,7 +57,7 @@ export async function loadDayFromFile<T>(
       to_date: addDays(day, 1),
       requestedAt,
       is_over: true,
-      filters: fingerprints.filters,
+      filters: fingerprints.filtersHash,
       exports: 0,
       verifiedAt: clock.now(),
       source: 'file',

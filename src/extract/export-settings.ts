@@ -39,9 +39,9 @@ export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
 /** By what a state knows the settings of its last run again. Hashes are SHA-256 (hex). */
 export interface SettingsFingerprints {
-  readonly service: string;
+  readonly serviceHash: string;
   /** Hash of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
-  readonly filters: string;
+  readonly filtersHash: string;
   readonly hashedColumns: HashedColumns;
 }
 
@@ -61,8 +61,8 @@ function fingerprintsWith(settings: ExportSettings, canonicalFilters: readonly u
     ? { columns: canonicalNames(columnsHash), key_check: new HashKey(hashKey).keyCheck }
     : NOTHING_HASHED;
   const { columns, key_check } = hashedColumns;
-  const filters = sha256OfJson([...canonicalFilters, canonicalNames(columnsDrop), columns, key_check]);
-  return { service: serviceFingerprint(settings), filters, hashedColumns };
+  const filtersHash = sha256OfJson([...canonicalFilters, canonicalNames(columnsDrop), columns, key_check]);
+  return { serviceHash: serviceFingerprint(settings), filtersHash, hashedColumns };
 }
 
 /** Names without repetitions, in an order that does not depend on theirs. */

@@ -76,8 +76,8 @@ export function stateAfter(
     version: 1,
     from_date: cursor,
     start_date: start,
-    service: commitInfo.fingerprints.service,
-    filters: commitInfo.fingerprints.filters,
+    service: commitInfo.fingerprints.serviceHash,
+    filters: commitInfo.fingerprints.filtersHash,
     ...(hashed !== undefined && { hashed }),
     read_again: daysToReadAgain(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
@@ -133,8 +133,8 @@ const malformedError = (why: string) =>
   );
 
 /** Throws a configuration failure if the state is of another service than this run. */
-export function refuseOtherService(state: ExportState | undefined, { service }: SettingsFingerprints): void {
-  if (state?.service === undefined || state.service === service) return;
+export function refuseOtherService(state: ExportState | undefined, { serviceHash }: SettingsFingerprints): void {
+  if (state?.service === undefined || state.service === serviceHash) return;
   throw stateError('The stored data belong to another service', 'use another place for this one');
 }
 
@@ -152,7 +152,7 @@ export function checkState(
   { now, fullRefresh }: { readonly now: number; readonly fullRefresh: boolean },
 ): void {
   refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filters) && !fullRefresh) {
+  if (hasOtherFilters(state, fingerprints.filtersHash) && !fullRefresh) {
     throw stateError(
       'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
       'put them back, use another place, or read everything again with --full-refresh',

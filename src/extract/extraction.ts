@@ -5,7 +5,7 @@
 //   calendar.ts, plausibility.ts           which days are over and still exported; which have too few rows
 //   download/, spool.ts                    exports days until the answer to each is final; their files on disk
 //   observed-service.ts, extraction.ts     the service, with what its answers have shown; delivers days in batches
-//   run-results.ts                         what the days come to; why the run fails, although some are loaded
+//   run-results.ts, run-failures.ts        what the days come to; why the run fails, although some are loaded
 //   export-state.ts                        the cursor after them
 //   profile-snapshot.ts, day-from-file.ts  user profiles; a day that comes from a file
 //   discover-columns.ts                    the columns of the history, with their types

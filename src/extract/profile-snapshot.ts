@@ -26,7 +26,7 @@ export function isSnapshotDue(
   settings: ExportSettings,
   now: number,
 ): boolean {
-  if (lastSnapshot === undefined || lastSnapshot.filters !== profileFingerprintsOf(settings).filters) return true;
+  if (lastSnapshot === undefined || lastSnapshot.filters !== profileFingerprintsOf(settings).filtersHash) return true;
   return Math.abs(now - Date.parse(lastSnapshot.requested_at)) >= MAX_AGE_MS;
 }
 
@@ -67,7 +67,7 @@ export async function loadSnapshot(
       to_date: day,
       requestedAt,
       is_over: true,
-      filters: fingerprints.filters,
+      filters: fingerprints.filtersHash,
       exports: download.exports,
       verifiedAt: clock.now(),
     });

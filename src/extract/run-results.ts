@@ -1,16 +1,13 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
-import { configError, EXIT, messageOf, severityOf, transientError, type UserError } from '../base/errors.ts';
-import { groupBy } from '../base/group.ts';
+import type { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
+import { RunFailures } from './run-failures.ts';
 import type { RunPlan } from './which-days.ts';
-
-/** Failures of the service after which a run gives up: it is probably down. */
-const MAX_SERVICE_FAILURES = 3;
 
 /**
  * The results of the days of one plan, and what follows: warnings, failures, the next state of a place or stream.
@@ -27,16 +24,14 @@ export class RunResults {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, ReceiptSummary>;
   readonly implausibleDays: Day[] = [];
+  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
+  readonly gaps: Day[] = [];
   readonly #plan: RunPlan;
   readonly #deps: ExtractDeps;
   readonly #loadedReceipts: Receipt[] = [];
-  /** Days that are gone, in order. */
-  readonly #goneDays: Day[] = [];
-  /** Of the days that are over and failed. */
-  readonly #dayErrors: UserError[] = [];
-  readonly #unprovenDays: UnprovenDay[] = [];
-  /** Of the first day that failed and is not over. */
-  #openDayError: UserError | undefined;
+  /** Days that are no longer exported, and that nobody wanted before this run. */
+  readonly #unwantedDays: Day[] = [];
+  readonly #failures = new RunFailures();
 
   constructor(plan: RunPlan, deps: ExtractDeps) {
     this.#plan = plan;
@@ -52,8 +47,7 @@ export class RunResults {
       case 'unproven':
         return this.#addUnproven(dayResult);
       case 'gone':
-        this.#goneDays.push(dayResult.day);
-        return undefined;
+        return this.#addGone(dayResult.day);
       case 'failed':
         return this.#addFailed(dayResult);
     }
@@ -80,8 +74,8 @@ export class RunResults {
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
   #warnOfLateRows({ day, rows, to_date }: Receipt, before: ReceiptSummary | undefined): void {
-    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.fingerprints.filters) || rows <= before.rows)
-      return;
+    const { filtersHash } = this.#plan.fingerprints;
+    if (before?.to_date !== to_date || hasOtherFilters(before, filtersHash) || rows <= before.rows) return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';
@@ -91,7 +85,7 @@ export class RunResults {
   #addUnproven(unprovenDay: UnprovenDay): CheckedDay | undefined {
     const { service, logger } = this.#deps;
     if (!service.hasExportedDay) {
-      this.#unprovenDays.push(unprovenDay);
+      this.#failures.addUnprovenDay(unprovenDay);
       return undefined;
     }
     const { day, checkedDay, emptyAnswer } = unprovenDay;
@@ -99,9 +93,10 @@ export class RunResults {
     return this.#addDownloaded(checkedDay);
   }
 
-  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
-  get gaps(): readonly Day[] {
-    return this.#goneDays.filter((day) => this.#isGap(day));
+  #addGone(day: Day): undefined {
+    if (this.#isGap(day)) this.gaps.push(day);
+    else this.#unwantedDays.push(day);
+    if (this.#failsAtGap && this.gaps.length > 0) this.#failures.setGaps(this.gaps, this.#plan.mode);
   }
 
   #isGap(day: Day): boolean {
@@ -111,27 +106,24 @@ export class RunResults {
     return wasWanted && this.receipts.get(day)?.is_over !== true;
   }
 
-  #addFailed({ day, error, isOver }: FailedDay): undefined {
-    if (isOver) {
-      this.#dayErrors.push(error);
-      if (this.#isServiceDown) throw this.failure;
-      return;
-    }
-    this.#openDayError ??= error;
-    const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
-    this.#deps.logger.warn('day.open', message, { day });
+  get #failsAtGap(): boolean {
+    const { mode, settings } = this.#plan;
+    return mode === 'named' || settings.onGap === 'fail';
   }
 
-  /** A body that can never be read says nothing of other days, once the service has exported one. */
-  get #isServiceDown(): boolean {
-    const { hasExportedDay } = this.#deps.service;
-    const serviceErrors = this.#dayErrors.filter(({ kind }) => kind === 'transient' || !hasExportedDay);
-    return serviceErrors.length >= MAX_SERVICE_FAILURES;
+  #addFailed(failedDay: FailedDay): undefined {
+    const { service, logger } = this.#deps;
+    const { day, error, isOver } = failedDay;
+    this.#failures.addFailedDay(failedDay);
+    if (this.#failures.isServiceDown(service.hasExportedDay)) throw this.failure;
+    if (isOver) return;
+    const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
+    logger.warn('day.open', message, { day });
   }
 
   commitInfo(): CommitInfo {
     const { settings, fingerprints, appends, mode, state, start, oldestDay } = this.#plan;
-    const lastUnwanted = this.#goneDays.findLast((day) => !this.#isGap(day));
+    const lastUnwanted = this.#unwantedDays.at(-1);
     // A history that has no start yet begins after the days that nobody wanted before.
     const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
     const { includesToDate, hasFinalNewline } = this.#deps.service;
@@ -141,24 +133,15 @@ export class RunResults {
       fingerprints,
       appends,
       alwaysWrites: mode !== 'sync',
-      gaps: this.#failsAtGap ? [] : this.gaps,
+      gaps: this.#failsAtGap ? [] : [...this.gaps],
       includesToDate: settings.toDateInclusive === 'auto' ? includesToDate : undefined,
       hasFinalNewline,
     };
   }
 
-  get #failsAtGap(): boolean {
-    const { mode, settings } = this.#plan;
-    return mode === 'named' || settings.onGap === 'fail';
-  }
-
-  get #gapError(): UserError | undefined {
-    return this.#failsAtGap ? gapError(this.gaps, this.#plan.mode) : undefined;
-  }
-
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    return mostSevere([this.#gapError, ...this.#dayErrors]);
+    return this.#failures.certain;
   }
 
   /** Warns of what is left once all days are known. Throws why the run fails, if it does. */
@@ -171,24 +154,23 @@ export class RunResults {
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    const error = this.failure ?? unprovenError(this.#unprovenDays) ?? (hasLoaded ? undefined : this.#openDayError);
+    const error = this.#failures.atEnd(hasLoaded);
     if (error !== undefined) throw error;
   }
 
-  /** Logs days that are gone or empty, and the failures but for the one that the caller reports. Called once. */
+  /** Logs days that are gone or empty, and the failures but for `reported`, which the caller reports. Called once. */
   logEnd(reported?: unknown): void {
     const { logger } = this.#deps;
-    for (const [isGap, days] of groupBy(this.#goneDays, (day) => this.#isGap(day))) {
-      // The failure names these.
-      if (isGap && this.#failsAtGap) continue;
-      const message = `The service no longer exports ${formatDays(days)}: reading goes on after that.`;
-      logger.warn(isGap ? 'day.gap' : 'plan.shortened', message);
-    }
+    const logGone = (event: string, days: readonly Day[]) => {
+      if (days.length === 0) return;
+      logger.warn(event, `The service no longer exports ${formatDays(days)}: reading goes on after that.`);
+    };
+    logGone('plan.shortened', this.#unwantedDays);
+    // Gaps at which the run fails are in its failure.
+    if (!this.#failsAtGap) logGone('day.gap', this.gaps);
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
-    for (const error of [this.#gapError, ...this.#dayErrors, unprovenError(this.#unprovenDays)])
-      if (error !== undefined && error.message !== messageOf(reported))
-        logger.error('day.failed', error.message, { ...error.where });
+    for (const { message, where } of this.#failures.others(reported)) logger.error('day.failed', message, { ...where });
   }
 
   /** Days that the caller named, and that were not over when they were loaded. */
@@ -196,33 +178,4 @@ export class RunResults {
     if (this.#plan.mode !== 'named') return [];
     return this.#loadedReceipts.filter(({ is_over }) => !is_over).map(({ day }) => day);
   }
-}
-
-/** The most severe of these errors; the first of those. */
-const mostSevere = (errors: readonly (UserError | undefined)[]): UserError | undefined =>
-  errors.filter((error) => error !== undefined).sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
-
-/** The failure for days without data of which nobody knows whether they have rows; undefined if there are none. */
-function unprovenError(unprovenDays: readonly UnprovenDay[]): UserError | undefined {
-  if (unprovenDays.length === 0) return undefined;
-  const days = formatDays(unprovenDays.map(({ day }) => day));
-  return transientError(
-    `${days}: ${unprovenDays[0].emptyAnswer.clause} before the service exported any day as CSV. ` +
-      'So it is not known whether there are no events: nothing was stored of them, run again later.',
-  );
-}
-
-/** The failure for gaps (exit 4); undefined if there are none. */
-function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError | undefined {
-  if (days.length === 0) return undefined;
-  const statement = `${plainCount(days.length, 'day')} can no longer be exported`;
-  const { lost: exitCode } = EXIT;
-  if (mode === 'named')
-    return configError(`${statement}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });
-  const lossSentence = `${statement} and would be lost: ${formatDays(days)}.`;
-  const message =
-    `${lossSentence} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
-    'Or set on_gap to warn to record the gap and go on.';
-  const platformMessage = `${lossSentence} Set on_gap to warn to record the gap and go on.`;
-  return configError(message, { exitCode, platformMessage });
 }

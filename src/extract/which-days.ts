@@ -178,7 +178,7 @@ function planSyncDays(basis: PlanBasis): RunPlan {
 }
 
 const isOfOtherFilters = (day: Day, { receipts, fingerprints }: PlanBasis): boolean =>
-  hasOtherFilters(receipts.get(day), fingerprints.filters);
+  hasOtherFilters(receipts.get(day), fingerprints.filtersHash);
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
 

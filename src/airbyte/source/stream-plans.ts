@@ -84,7 +84,7 @@ function planDays(savedState: JsonObject | undefined, syncId: number | undefined
   if (state === undefined) return planRun(input);
   const fingerprints = fingerprintsOf(settings);
   refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filters)) return planUnderOtherFilters(input);
+  if (hasOtherFilters(state, fingerprints.filtersHash)) return planUnderOtherFilters(input);
   const receipts: ReceiptsByDay = new Map(Object.entries(state.days ?? {}));
   if (fullRefresh) {
     const plan = planRun({ ...input, state, receipts });

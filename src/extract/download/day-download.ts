@@ -192,7 +192,7 @@ export class DayDownloader {
   get #storedRows() {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
-    if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filters))
+    if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filtersHash))
       return { rowsBefore: 0, leastRows: 0 };
     const { rows, rows_stored: rowsInPlace = 0 } = receipt;
     return receipt.to_date === this.#toDate || receipt.source === 'file'
@@ -207,7 +207,7 @@ export class DayDownloader {
       to_date: this.#toDate,
       requestedAt: this.#requestedAt,
       is_over: this.#isOver,
-      filters: fingerprints.filters,
+      filters: fingerprints.filtersHash,
       exports: this.#exportCount,
       verifiedAt: clock.now(),
     });

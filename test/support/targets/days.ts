@@ -71,7 +71,7 @@ export class Days {
       oldestDay: addDays(dayAt(this.clock.now()), -30),
       start,
       // Days that were loaded before have another hash of their settings.
-      fingerprints: { service: HASH, filters: hashedColumns.key_check?.padEnd(64, '0') ?? HASH, hashedColumns },
+      fingerprints: { serviceHash: HASH, filtersHash: hashedColumns.key_check?.padEnd(64, '0') ?? HASH, hashedColumns },
       alwaysWrites: false,
       includesToDate: true,
     };

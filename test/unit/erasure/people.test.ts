@@ -25,7 +25,7 @@ const loadHashed = async (
 ) => {
   const sink = await place.open(more);
   const commitInfo = place.commitInfo(D1, { columns, key_check: key.keyCheck });
-  await sink.commit([place.of(day, rows, { filters: commitInfo.fingerprints.filters })], commitInfo);
+  await sink.commit([place.of(day, rows, { filters: commitInfo.fingerprints.filtersHash })], commitInfo);
   await sink.close();
 };
 /** Loads these profiles, whose `df_unified_id` are hashed. */

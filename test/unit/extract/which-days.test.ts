@@ -9,7 +9,7 @@ import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
 const NOW = at('2026-01-20T14:00:00Z');
-const { service, filters } = fingerprintsOf({ ...SETTINGS });
+const { serviceHash: service, filtersHash: filters } = fingerprintsOf({ ...SETTINGS });
 
 type Stored = Partial<ReceiptSummary>;
 
@@ -279,7 +279,7 @@ describe('a stored state', () => {
     const settings: Partial<ExportSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
     const fingerprints = fingerprintsOf({ ...SETTINGS, ...settings });
     const prior = {
-      state: state({ service: fingerprints.service, filters: fingerprints.filters }),
+      state: state({ service: fingerprints.serviceHash, filters: fingerprints.filtersHash }),
       receipts: receipts('2026-01-10', '2026-01-18'),
     };
     const run = () => plan(prior, { ...settings, ...more });

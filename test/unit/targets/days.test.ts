@@ -94,7 +94,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     const [first, second] = [await place.open(), await place.open()];
     const commitInfo = place.commitInfo(D1);
     await first.commit([place.of(D1, [{ id: 'a' }])], commitInfo);
-    const fingerprints = { ...commitInfo.fingerprints, service: '1'.repeat(64) };
+    const fingerprints = { ...commitInfo.fingerprints, serviceHash: '1'.repeat(64) };
     const refused = second.commit([place.of(D1, [{ id: 'b' }])], { ...commitInfo, fingerprints });
     await expect(refused).rejects.toThrow('The stored data belong to another service');
     for (const sink of [first, second]) await sink.close();

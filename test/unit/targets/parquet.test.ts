@@ -469,7 +469,7 @@ describe('a Parquet folder', () => {
     const [oldKey, newKey] = ['o', 'n'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
     const commit = async (day: string, key: HashKey) => {
       const commitInfo = place.commitInfo(D1, { columns: ['member', 'df_external_id'], key_check: key.keyCheck });
-      const { filters } = commitInfo.fingerprints;
+      const { filtersHash: filters } = commitInfo.fingerprints;
       const id = key.hashOf('m1');
       const profiles = place.snapshot(`df_unified_id,df_external_id\nu1,${id}\n`, { filters });
       const download = table === EVENTS ? place.of(day, [{ id: day, member: id }], { filters }) : profiles;
