@@ -46,7 +46,7 @@ export function columnValueSql(
   const name = identifier(column.name);
   if (column.type === type) return name;
   // A cast would read a time by the zone of the session.
-  return type === 'datetime' ? codec.valueSql(varcharSql(name)) : `TRY_CAST(${name} AS ${codec.duckdbType})`;
+  return type === 'datetime' ? codec.checkedSql(varcharSql(name)) : `TRY_CAST(${name} AS ${codec.duckdbType})`;
 }
 
 /** SQL of the time at which an event occurred; if that is unknown, of the time at which it arrived. */

@@ -15,7 +15,7 @@ export const BOOLEAN_CODEC: ScalarCodec = {
   forms: BOOL,
   duckdbType: 'BOOLEAN',
   jsonSchema: { type: ['boolean', 'null'] },
-  valueSql: (expr) =>
+  checkedSql: (expr) =>
     `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`,
   textSql: (expr) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr} THEN 'FALSE' END`,
   writeJson(bytes, start, _end, out, at) {

@@ -15,7 +15,7 @@ interface JsonSchema {
  *
  *     `CAST`, by `read_csv` itself   all cells fit, and have forms for which there is no `uncheckedSql`
  *     `uncheckedSql`                 all cells fit
- *     `valueSql`                     some cells may not fit: these are rescued
+ *     `checkedSql`                   some cells may not fit: these are rescued
  *     `writeJson`                    for a record, without DuckDB
  */
 export interface ColumnCodec {
@@ -25,7 +25,7 @@ export interface ColumnCodec {
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   readonly jsonSchema: JsonSchema;
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
-  valueSql(expr: string): string;
+  checkedSql(expr: string): string;
   /** Cheaper SQL of the value of a text, where all texts have these forms, which fit; undefined if `CAST` gives it. */
   uncheckedSql?(expr: string, forms: CellForms): string | undefined;
   /**

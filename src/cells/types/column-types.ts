@@ -83,7 +83,7 @@ export const fits = (codec: ColumnCodec, forms: CellForms): boolean => (forms & 
 
 /** SQL that is TRUE if a text fits or is absent, else FALSE; never NULL. */
 export const fitsSql = (codec: ColumnCodec, expr: string): string =>
-  `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.valueSql(expr)} IS NOT NULL)`;
+  `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.checkedSql(expr)} IS NOT NULL)`;
 
 /** As `uncheckedSql` of the codec, undefined if `CAST` gives the value; also for texts of which `null` is absent. */
 export function uncheckedSqlOf(codec: ColumnCodec, expr: string, forms: CellForms): string | undefined {

@@ -85,7 +85,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
   forms: WALL_FORMS,
   duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
-  valueSql: checkedWallTimeSql,
+  checkedSql: checkedWallTimeSql,
   uncheckedSql: uncheckedWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
@@ -102,7 +102,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,
   duckdbType: 'TIMESTAMPTZ',
   jsonSchema: datetimeSchema('timestamp_with_timezone'),
-  valueSql(expr) {
+  checkedSql(expr) {
     const inRange = (instant: string) => `CASE WHEN ${isInYearRangeSql(instant)} THEN ${instant} END`;
     return (
       `CASE WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${inRange(`TRY_CAST(${expr} AS TIMESTAMPTZ)`)} ` +
@@ -141,7 +141,7 @@ export const DATE_CODEC: ScalarCodec = {
   duckdbType: 'DATE',
   jsonSchema: { type: ['string', 'null'], format: 'date' },
   // `TRY_CAST` refuses the days that do not exist.
-  valueSql: (expr) => `CASE WHEN ${matchesSql(expr, DATE_PATTERN)} THEN TRY_CAST(${expr} AS DATE) END`,
+  checkedSql: (expr) => `CASE WHEN ${matchesSql(expr, DATE_PATTERN)} THEN TRY_CAST(${expr} AS DATE) END`,
   textSql: varcharSql,
   writeJson: writeString,
 };

@@ -112,7 +112,7 @@ const listPattern = (element: string) =>
 /** SQL of a list of numbers, made one by one; NULL if an element but `null` has no value: `1.2.3` in `[1, 1.2.3]`. */
 function numberListSql(expr: string, element: ScalarCodec): string {
   const texts = `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
-  const values = `list_transform(${texts}, lambda e: ${element.valueSql('e')})`;
+  const values = `list_transform(${texts}, lambda e: ${element.checkedSql('e')})`;
   const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
   // A list of one value and a lambda over it bind `v`, so that the value is made once.
   const checked = `list_transform([${values}], lambda v: CASE WHEN len(v) - list_count(v) = ${nulls} THEN v END)[1]`;
@@ -138,13 +138,13 @@ const stringListSql = (expr: string): string =>
 const listCodec = (
   element: ScalarCodec,
   forms: CellForms,
-  valueSql: (expr: string, element: ScalarCodec) => string,
+  checkedSql: (expr: string, element: ScalarCodec) => string,
   textSql = jsonTextSql,
 ): ColumnCodec => ({
   forms: LIST_EMPTY | forms,
   duckdbType: `${element.duckdbType}[]`,
   jsonSchema: { type: ['array', 'null'], items: element.jsonSchema },
-  valueSql: (expr) => valueSql(expr, element),
+  checkedSql: (expr) => checkedSql(expr, element),
   uncheckedSql: (expr) => fromJsonSql(expr, element),
   textSql,
   writeJson: writeList,

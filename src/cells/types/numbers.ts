@@ -77,7 +77,7 @@ export const LONG_CODEC: ScalarCodec = {
   forms: LONG | LONG_WIDE,
   duckdbType: 'BIGINT',
   jsonSchema: { type: ['integer', 'null'] },
-  valueSql: (expr) => `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`,
+  checkedSql: (expr) => `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`,
   textSql: varcharSql,
   writeJson: copyBytes,
 };
@@ -123,7 +123,7 @@ export const DOUBLE_CODEC: ScalarCodec = {
   forms: LONG | DOUBLE,
   duckdbType: 'DOUBLE',
   jsonSchema: { type: ['number', 'null'] },
-  valueSql: doubleSql,
+  checkedSql: doubleSql,
   textSql: doubleTextSql,
   writeJson: copyBytes,
 };

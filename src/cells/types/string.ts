@@ -24,7 +24,7 @@ export const STRING_CODEC: ScalarCodec = {
   forms: ~0,
   duckdbType: 'VARCHAR',
   jsonSchema: { type: ['string', 'null'] },
-  valueSql: (expr) => `nullif(${expr}, '')`,
+  checkedSql: (expr) => `nullif(${expr}, '')`,
   textSql: (expr) => expr,
   writeJson: writeString,
 };

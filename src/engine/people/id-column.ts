@@ -185,8 +185,8 @@ function rescuedTextSql(key: string): string {
 }
 
 /** SQL of the canonical text of the value that a text has in a type; NULL if it has none. The list casts once. */
-const canonicalSql = ({ valueSql, textSql }: ColumnCodec, text: string): string =>
-  `list_transform([${valueSql(text)}], lambda v0: ${textSql('v0')})[1]`;
+const canonicalSql = ({ checkedSql, textSql }: ColumnCodec, text: string): string =>
+  `list_transform([${checkedSql(text)}], lambda v0: ${textSql('v0')})[1]`;
 
 /**
  * HMAC-SHA-256 of a text in hex. The pads of the key are values of the statement, `hmacPads` with the name of the key: no

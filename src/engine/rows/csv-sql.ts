@@ -20,32 +20,34 @@ import { PARALLEL_VARIABLE } from '../session/engine.ts';
 
 // First the SQL of cells (`cellSqlOf`), then that of their files (`readCsvSql`), whose columns are `c0`, `c1` ….
 
-/** SQL of the cells of one column of some files. */
-export interface CellSql {
-  /** The column of the table that gets them. */
+/** SQL of the cells of one column of some files: some of its values go into the table, some to `_rescued`. */
+export type CellSql = {
+  /** The column of the table that gets the values. */
   readonly column: StoredColumn;
   /** A cell as the reader gives it: `c0` in the first column. */
   readonly expr: string;
   /** The type in which `read_csv` gives the cells: that of their values, unless other SQL needs texts. */
   readonly readerType: DuckDbType;
-  /** The value in the column's type; absent if the table gets none. */
-  readonly valueSql?: string;
-  /** TRUE for a cell that goes to `_rescued`, else FALSE; absent if every cell fits. */
-  readonly misfitSql?: string;
-}
+} & (
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'rescued'; readonly misfitSql: string }
+  | { readonly kind: 'checked'; readonly valueSql: string; readonly misfitSql: string }
+  | { readonly kind: 'fitting'; readonly valueSql: string }
+);
 
 /**
  * SQL of the cells of a column, which have these forms. The reader names it `expr`. `needsText`: other SQL needs its
  * texts. `hasAbsentNull` is decided in `table/column-plan.ts`. If it is false, any cell `null` is a text.
+ * `valueSql` is the value in the type of the column, and `misfitSql` TRUE for a cell that is rescued, else FALSE.
  * The first row counts that is true. An example has the type of the column, and cells of `c0`.
  *
- *     the cells              example          readerType  valueSql                                    misfitSql
- *     have no value          long: null       VARCHAR
- *     have no table column   null: 5          VARCHAR                                                 c0 IS NOT NULL
- *     do not all fit         long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END NOT (…)
- *     can be cast            long: 5          BIGINT      c0
- *                            string: 5        BIGINT      CAST(c0 AS VARCHAR)
- *     have to be texts       string: 5, null  VARCHAR     CASE WHEN c0 = 'null' THEN 'null' ELSE … END
+ *     kind      the cells             example          readerType  valueSql                          misfitSql
+ *     empty     have no value         long: null       VARCHAR
+ *     rescued   have no table column  null: 5          VARCHAR                                       c0 IS NOT NULL
+ *     checked   do not all fit        long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 …)   NOT (…)
+ *     fitting   can be cast           long: 5          BIGINT      c0
+ *                                     string: 5        BIGINT      CAST(c0 AS VARCHAR)
+ *               have to be texts      string: 5, null  VARCHAR     CASE WHEN c0 = 'null' THEN …
  */
 export function cellSqlOf(
   column: StoredColumn,
@@ -57,33 +59,42 @@ export function cellSqlOf(
   const asText = { column, expr, readerType: 'VARCHAR' } as const;
   // An absent `null` is no value. `fits` and `cellTypeOf` pass over every `null` by themselves.
   const formsOfValues = hasAbsentNull ? forms & ~NULL_TEXT : forms;
-  if (formsOfValues === 0) return asText;
-  // The table does not take the column: all values are rescued.
-  if (type === null) return { ...asText, misfitSql: `${hasAbsentNull ? `nullif(${expr}, 'null')` : expr} IS NOT NULL` };
+  if (formsOfValues === 0) return { ...asText, kind: 'empty' };
+  if (type === null) {
+    return { ...asText, kind: 'rescued', misfitSql: `${hasAbsentNull ? `nullif(${expr}, 'null')` : expr} IS NOT NULL` };
+  }
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    return { ...asText, valueSql: widen(codec.valueSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
+    const misfitSql = `NOT ${fitsSql(codec, expr)}`;
+    return { ...asText, kind: 'checked', valueSql: widen(codec.checkedSql(expr)), misfitSql };
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const hasNullTexts = (formsOfValues & NULL_TEXT) !== 0 && cellType !== 'string';
   const uncheckedSql = uncheckedSqlOf(codec, expr, forms);
   if (!needsText && !hasNullTexts && uncheckedSql === undefined) {
-    return { column, expr, readerType: codec.duckdbType, valueSql: widen(expr) };
+    return { column, expr, readerType: codec.duckdbType, kind: 'fitting', valueSql: widen(expr) };
   }
-  const valueSql = widen(uncheckedSql ?? castSql(expr, codec.duckdbType));
-  return {
-    ...asText,
-    valueSql: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${valueSql} END` : valueSql,
-  };
+  const widened = widen(uncheckedSql ?? castSql(expr, codec.duckdbType));
+  const valueSql = hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${widened} END` : widened;
+  return { ...asText, kind: 'fitting', valueSql };
+}
+
+/**
+ * Equal for cells of a column that become the same texts in the table or in `_rescued`: `1.50` is `1.5` among numbers,
+ * and `null` a text beside texts. In a column of any other type a cell has one value, however it is read.
+ */
+export function textKeyOf({ type }: StoredColumn, { forms, hasAbsentNull }: DayCells, zone: Zone | undefined): string {
+  if (type !== null && type !== 'string') return '';
+  return `${type && cellTypeOf(type, forms, zone)} ${hasAbsentNull}`;
 }
 
 /**
  * The type that cells are read as before they become that of their column: their own, if the conversion loses no value.
  * So a batch of days gives the same texts as each day alone.
  */
-export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
+function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
   const cellType = narrowestType(forms, zone) ?? type;
   return canWiden(cellType, type, forms, zone) ? cellType : type;
 }

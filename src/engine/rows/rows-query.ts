@@ -8,7 +8,7 @@ import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } 
 import type { DayCells, PlannedColumn } from '../../table/column-plan.ts';
 import { type ProgramColumn, rescueKey, type StoredColumn, type Table, typedColumns } from '../../table/tables.ts';
 import { castToTypeSql, dateSql, PATH_COLUMN } from '../column-sql.ts';
-import { type CellSql, cellSqlOf, cellTypeOf, readCsvSql, readerColumn } from './csv-sql.ts';
+import { type CellSql, cellSqlOf, readCsvSql, readerColumn, textKeyOf } from './csv-sql.ts';
 
 /**
  * The query of the typed rows of some files. Of a day whose rows have ids, and a `price` that is once no number:
@@ -51,18 +51,10 @@ interface FileOfDay extends CheckedFile {
   readonly receipt: Receipt;
 }
 
-/**
- * Equal for files that one query can read: they have one header, and the same cell gives the same text. In a column of
- * texts that depends on the other cells: `1.50` is `1.5` in a file of numbers, and `null` a text beside texts. In any
- * other column a cell has one value, however it is read.
- */
+/** Equal for files that one query can read: they have one header, and the same cell gives the same text. */
 function queryKeyOf(file: FileOfDay, { columns, zone }: PlannedTable): string {
-  const textColumns = columns.filter(({ type }) => type === null || type === 'string');
-  const textColumnKeys = textColumns.map((column) => {
-    const { forms, hasAbsentNull } = cellsInDaysOf([file], column);
-    return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
-  });
-  return JSON.stringify([file.columns.map(({ headerName }) => headerName), textColumnKeys]);
+  const textKeys = columns.map((column) => textKeyOf(column, cellsInDaysOf([file], column), zone));
+  return JSON.stringify([file.columns.map(({ headerName }) => headerName), textKeys]);
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
@@ -84,7 +76,7 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
     _rescued: rescuedSql(cellSqls),
     _loaded_at: perFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
-  const cellsWithValue = cellSqls.filter(({ valueSql }) => valueSql !== undefined);
+  const cellsWithValue = cellSqls.filter((cell) => cell.kind === 'checked' || cell.kind === 'fitting');
   const select = [
     ...table.programColumns.map(({ name }) => `${programColumnSqls[name]} AS ${name}`),
     ...cellsWithValue.map(({ valueSql, column }) => `${valueSql} AS ${identifier(column.name)}`),
@@ -131,13 +123,14 @@ function perFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => st
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
 function rescuedSql(cellSqls: readonly CellSql[]): string {
-  const conditions = cellSqls.flatMap(({ misfitSql }) => misfitSql ?? []);
-  if (conditions.length === 0) return 'CAST(NULL AS VARCHAR)';
-  const members = cellSqls.flatMap(({ column, expr, misfitSql }) => {
+  const cellsWithMisfit = cellSqls.filter((cell) => cell.kind === 'rescued' || cell.kind === 'checked');
+  if (cellsWithMisfit.length === 0) return 'CAST(NULL AS VARCHAR)';
+  const members = cellsWithMisfit.map(({ column, expr, misfitSql }) => {
     const name = literal(`${JSON.stringify(rescueKey(column))}:`);
-    return misfitSql === undefined ? [] : `CASE WHEN ${misfitSql} THEN ${name} || to_json(${expr}) END`;
+    return `CASE WHEN ${misfitSql} THEN ${name} || to_json(${expr}) END`;
   });
-  return `CASE WHEN ${anyOfSql(conditions)} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' END`;
+  const isRescued = anyOfSql(cellsWithMisfit.map(({ misfitSql }) => misfitSql));
+  return `CASE WHEN ${isRescued} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' END`;
 }
 
 /** The SELECT of typed rows: the program's columns as asked for, then each typed one of `columns` in its type. */

@@ -31,7 +31,7 @@ describe('the SQL and the bytes of a codec', () => {
           for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
             const codec = codecOf(type, zone);
             const fits = await duck.column(fitsSql(codec, 'c'));
-            const values = await duck.column(sqlText(type, codec.valueSql('c'), zone !== undefined));
+            const values = await duck.column(sqlText(type, codec.checkedSql('c'), zone !== undefined));
             batch.forEach((cell, i) => {
               const isFit = fitsBytes(type, cell, zone);
               const expected = isFit ? canonical(type, exactJson(jsonOf(type, cell, zone))) : null;

@@ -10,7 +10,7 @@ describe('widening a stored column', () => {
   for (const { from, to, cells, texts } of WIDENINGS) {
     it(`${from} becomes ${to} by its canonical text`, async () => {
       await duck.load(cells);
-      const sql = widenSql(codecOf(from, undefined).valueSql('c'), from, to, undefined);
+      const sql = widenSql(codecOf(from, undefined).checkedSql('c'), from, to, undefined);
       expect(await duck.column(`CAST(${sql} AS VARCHAR)`)).toEqual(texts);
     });
   }
@@ -38,19 +38,19 @@ describe('widening a stored column', () => {
   it('writes an instant in local time', async () => {
     const zone = new Zone('America/New_York');
     await duck.load(['2024-07-01 12:00:00', '2024-07-01T12:00:00Z']);
-    expect(await duck.column(widenSql(codecOf('datetime', zone).valueSql('c'), 'datetime', 'string', zone))).toEqual([
+    expect(await duck.column(widenSql(codecOf('datetime', zone).checkedSql('c'), 'datetime', 'string', zone))).toEqual([
       '2024-07-01 12:00:00.000',
       '2024-07-01 08:00:00.000',
     ]);
     await duck.load(['2024-07-01']);
-    const widened = widenSql(codecOf('date', zone).valueSql('c'), 'date', 'datetime', zone);
+    const widened = widenSql(codecOf('date', zone).checkedSql('c'), 'date', 'datetime', zone);
     expect(await duck.column(`epoch_us(${widened})`)).toEqual([String(Date.UTC(2024, 6, 1, 4) * 1000)]);
   });
 
   const textsOf = async (name: string, cells: readonly string[]) => {
     const zone = new Zone(name);
     await duck.load(cells);
-    return duck.column(widenSql(codecOf('datetime', zone).valueSql('c'), 'datetime', 'string', zone));
+    return duck.column(widenSql(codecOf('datetime', zone).checkedSql('c'), 'datetime', 'string', zone));
   };
 
   it.each([

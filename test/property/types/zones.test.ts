@@ -44,7 +44,7 @@ describe('a local time', () => {
     const zone = new Zone(name);
     const cells = times(zone);
     await duck.load(cells);
-    expect(await instants(codecOf('datetime', zone).valueSql('c'))).toEqual(
+    expect(await instants(codecOf('datetime', zone).checkedSql('c'))).toEqual(
       cells.map((cell) => JSON.parse(jsonOf('datetime', cell, zone))),
     );
   });
@@ -57,7 +57,7 @@ describe('a local time', () => {
   ])('in %s that is skipped moves forward, one that occurs twice is the later: %s', async (name, cell, instant) => {
     const zone = new Zone(name);
     await duck.load([cell]);
-    expect(await instants(codecOf('datetime', zone).valueSql('c'))).toEqual([instant]);
+    expect(await instants(codecOf('datetime', zone).checkedSql('c'))).toEqual([instant]);
     expect(JSON.parse(jsonOf('datetime', cell, zone))).toBe(instant);
   });
 });
