@@ -1,7 +1,6 @@
-import { type ColumnType, codecOf, fits, formsOf } from '../../src/cells/types/column-types.ts';
+import { CellClassifier, type ColumnType, codecOf, fits } from '../../src/cells/types/column-types.ts';
 import type { CellForms } from '../../src/cells/types/forms.ts';
 import * as forms from '../../src/cells/types/forms.ts';
-import { WallTime } from '../../src/cells/types/wall-time.ts';
 import type { Zone } from '../../src/cells/types/zone.ts';
 
 const { listOf, ...ownBits } = forms;
@@ -35,7 +34,7 @@ function embedded(cell: string): [bytes: Uint8Array, start: number, end: number]
 }
 
 export const formsOfCell = (cell: string, zone: Zone | undefined): CellForms =>
-  formsOf(...embedded(cell), zone, new WallTime());
+  new CellClassifier().formsOf(...embedded(cell), zone);
 
 export const fitsBytes = (type: ColumnType, cell: string, zone: Zone | undefined): boolean =>
   fits(codecOf(type, zone), formsOfCell(cell, zone));

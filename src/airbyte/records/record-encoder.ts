@@ -2,9 +2,8 @@ import { isNullText, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts'
 import type { ByteBuffer } from '../../base/byte-buffer.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { LOG_ID } from '../../cells/header.ts';
-import { fits, formsOf } from '../../cells/types/column-types.ts';
+import { CellClassifier, fits } from '../../cells/types/column-types.ts';
 import { writeString } from '../../cells/types/string.ts';
-import { WallTime } from '../../cells/types/wall-time.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
@@ -48,7 +47,7 @@ export class RecordEncoder {
   #lineRoom = FRAME_ROOM;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
-  readonly #time = new WallTime();
+  readonly #classifier = new CellClassifier();
   readonly #lines: ByteBuffer;
 
   /** `zone`: that of datetimes that name none. `lines` get the records. */
@@ -115,7 +114,7 @@ export class RecordEncoder {
     const { check, codec } = column;
     if (check !== 'nothing' && isNullText(bytes, start, end)) return;
     lines.append(column.label);
-    if (check !== 'forms' || fits(codec, formsOf(bytes, start, end, column.zone, this.#time))) {
+    if (check !== 'forms' || fits(codec, this.#classifier.formsOf(bytes, start, end, column.zone))) {
       lines.end = codec.writeJson(bytes, start, end, lines.bytes, lines.end);
     } else {
       this.#misfits.push({ column, k });

@@ -2,9 +2,8 @@ import { LOWER_BIT } from '../../base/ascii.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import type { RowReader } from '../csv/row-reader.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, UNIFIED_ID } from '../header.ts';
-import { type ColumnType, formsOf, narrowestType } from '../types/column-types.ts';
+import { CellClassifier, type ColumnType, narrowestType } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
-import { WallTime } from '../types/wall-time.ts';
 import type { Zone } from '../types/zone.ts';
 import type { EditedColumns, KeptColumn } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
@@ -70,8 +69,7 @@ export class ColumnScanner {
   readonly #tallies: readonly Tally[];
   readonly #zone: Zone | undefined;
   readonly #cell = new CellText();
-  /** The time of the last cell with one. */
-  readonly #time = new WallTime();
+  readonly #classifier = new CellClassifier();
   readonly #ids = new IdHashes();
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
@@ -132,7 +130,7 @@ export class ColumnScanner {
   }
 
   #examine({ bytes, start, end }: CellText, tally: Tally): void {
-    const forms = formsOf(bytes, start, end, this.#zone, this.#time);
+    const forms = this.#classifier.formsOf(bytes, start, end, this.#zone);
     tally.forms |= forms;
     if ((forms & STRING) !== 0 && tally.column?.declaredType === undefined) tally.use = 'unread';
     if ((forms & TIME_FORMS) === 0) return;
@@ -141,9 +139,9 @@ export class ColumnScanner {
     if (seconds > tally.latestTime) tally.latestTime = seconds;
   }
 
-  /** The time of a cell by the zone's wall clock. */
+  /** The time of the cell that was classified last, by the zone's wall clock. */
   #wallClock(forms: CellForms): number {
-    const { seconds, offset } = this.#time;
+    const { seconds, offset } = this.#classifier.time;
     if ((forms & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
     const utc = seconds - offset;
     return utc + this.#zone.offsetAt(utc);

@@ -13,7 +13,7 @@ import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } f
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from './lists.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
-import { DATE_LENGTH, type WallTime } from './wall-time.ts';
+import { DATE_LENGTH, WallTime } from './wall-time.ts';
 import { isInYearRange, toInstantSql, type Zone } from './zone.ts';
 
 /**
@@ -48,28 +48,28 @@ const YEAR_DIGITS = 4;
 export const codecOf = (type: ColumnType, zone: Zone | undefined): ColumnCodec =>
   type === 'datetime' && zone !== undefined ? instantCodec(zone) : TYPES[type].codec;
 
-/**
- * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes,
- * and not empty. After a form of a date or datetime, `time` is the cell's.
- */
-export function formsOf(
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  zone: Zone | undefined,
-  time: WallTime,
-): CellForms {
-  const c = bytes[start];
-  if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
-    const separator = bytes[start + YEAR_DIGITS];
-    if (end - start >= DATE_LENGTH && (separator === HYPHEN || separator === DOT)) {
-      const form = time.read(bytes, start, end);
-      if (form !== 0) return zone === undefined ? form : form | zoneForms(form, time, zone);
+/** Tells in which forms cells are written, one cell after the other. */
+export class CellClassifier {
+  /** The time of the last cell that is a date or datetime. */
+  readonly time = new WallTime();
+
+  /**
+   * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes,
+   * and not empty.
+   */
+  formsOf(bytes: Uint8Array, start: number, end: number, zone: Zone | undefined): CellForms {
+    const c = bytes[start];
+    if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
+      const separator = bytes[start + YEAR_DIGITS];
+      if (end - start >= DATE_LENGTH && (separator === HYPHEN || separator === DOT)) {
+        const form = this.time.read(bytes, start, end);
+        if (form !== 0) return zone === undefined ? form : form | zoneForms(form, this.time, zone);
+      }
+      return numberForm(bytes, start, end) || STRING;
     }
-    return numberForm(bytes, start, end) || STRING;
+    if (c === OPEN_BRACKET) return listForms(bytes, start, end) || STRING;
+    return isNullText(bytes, start, end) ? NULL_TEXT : booleanForm(bytes, start, end) || STRING;
   }
-  if (c === OPEN_BRACKET) return listForms(bytes, start, end) || STRING;
-  return isNullText(bytes, start, end) ? NULL_TEXT : booleanForm(bytes, start, end) || STRING;
 }
 
 /** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */

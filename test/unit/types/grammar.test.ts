@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formsOf } from '../../../src/cells/types/column-types.ts';
-import { WallTime } from '../../../src/cells/types/wall-time.ts';
+import { CellClassifier } from '../../../src/cells/types/column-types.ts';
 import { cells } from '../../support/column-types.ts';
 import { FORM_BITS, type FormName, formNames } from '../../support/forms.ts';
 import fc from '../../support/property.ts';
@@ -19,11 +18,13 @@ const SURROUNDINGS = [
 ] as const;
 const ALPHABET = [...'0123456789-+.,:/TtZzEeXx[]"\\ \n\u0001nulabfrFADd'];
 
-/** What `formsOf` says of a cell with these texts before and behind it. */
+const classifier = new CellClassifier();
+
+/** The forms of a cell with these texts before and behind it. */
 function classified(cell: string, [before, after]: readonly [string, string]): string {
   const bytes = encoder.encode(`${before}${cell}${after}`);
   const start = encoder.encode(before).length;
-  return formNames(formsOf(bytes, start, start + encoder.encode(cell).length, undefined, new WallTime())).join(' ');
+  return formNames(classifier.formsOf(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
 }
 
 const isDay = (year: number, month: number, day: number): boolean => {
