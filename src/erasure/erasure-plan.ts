@@ -5,12 +5,12 @@ import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import { standingAnswer } from './ledger/id-history.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
-import { type IdList, type ListedId, refusedParagraph } from './list/id-list.ts';
+import { type IdList, refusedParagraph } from './list/id-list.ts';
+import { type AnsweredId, type PlannedId, planIds } from './planned-id.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
-import { isToRequest, type OnDecided, type RequestSettings } from './requests.ts';
+import type { OnDecided, RequestSettings } from './requests.ts';
 
 /** Whom to erase, where and how. */
 export interface ErasureOptions {
@@ -36,11 +36,11 @@ export interface ErasurePlan {
   readonly ledger: Ledger;
   /** Undefined: no place is purged. */
   readonly purgePlan: PurgePlan | undefined;
-  readonly idsToRequest: readonly ListedId[];
+  readonly idsToRequest: readonly PlannedId[];
   /** Those that are not requested, since the ledger knows them as deleted. */
-  readonly idsDoneBefore: readonly ListedId[];
+  readonly idsDoneBefore: readonly AnsweredId[];
   /** Those that are not requested either, since a request before the rejection may have deleted the person. */
-  readonly idsRejectedBefore: readonly ListedId[];
+  readonly idsRejectedBefore: readonly AnsweredId[];
   /** How the erasure breaks a guard, as a sentence. */
   readonly guardProblem: string | undefined;
   /** What an officer repeats as the consent. */
@@ -54,21 +54,26 @@ export interface ErasurePlan {
  * UserError for what makes the execution impossible.
  */
 export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
-  const { settings, runtime, list, consent, requestSettings, purgeSettings, isOnPlatform } = options;
+  const { settings, runtime, list, consent, requestSettings, isOnPlatform } = options;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
+
+  // 1. The ledger, and the suppression list, where a purge puts everybody first.
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
-  const groups = groupBy(requestSettings ? listedIds : [], (listedId) =>
-    isToRequest(listedId, ledger, requestSettings) ? 'to_request' : ledger.history.of(listedId.id).decision,
-  );
-  const idsToRequest = groups.get('to_request') ?? [];
-  const idsDoneBefore = groups.get('done') ?? [];
-  const idsRejectedBefore = groups.get('rejected') ?? [];
-  const erasesNobody = ids.length === 0 && purgeSettings?.isSuppressedOnly !== true;
-  const purgePlan =
-    purgeSettings === undefined || erasesNobody
-      ? undefined
-      : await planPurge(listedIds, { settings: purgeSettings, ledger, requestSettings });
+  const erasesNobody = ids.length === 0 && options.purgeSettings?.isSuppressedOnly !== true;
+  const purgeSettings = erasesNobody ? undefined : options.purgeSettings;
+  await purgeSettings?.suppressionList.requireWritable();
+
+  // 2. What is done with each id.
+  const plannedIds = planIds(listedIds, ledger.history, { requestSettings, purgeSettings });
+  const idsToRequest = plannedIds.filter(({ request }) => request === 'due' || request === 'again');
+  const answeredIds = plannedIds.filter((plannedId) => plannedId.request === 'answered');
+  const idsByOutcome = groupBy(answeredIds, ({ answer }) => answer.outcome);
+  const idsDoneBefore = idsByOutcome.get('done') ?? [];
+  const idsRejectedBefore = idsByOutcome.get('rejected') ?? [];
+
+  // 3. The places.
+  const purgePlan = purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger));
   return {
     options,
     ledger,
@@ -77,11 +82,10 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
     idsDoneBefore,
     idsRejectedBefore,
     guardProblem:
-      requestGuardProblem(idsToRequest, ledger, settings.maxDeletionsPerSync) ??
-      (purgePlan && purgeGuardProblem(purgePlan)),
+      requestGuardProblem(idsToRequest, settings.maxDeletionsPerSync) ?? (purgePlan && purgeGuardProblem(purgePlan)),
     hash: consentHash(options, purgePlan),
     warnings: [
-      purgeSettings === undefined && !isOnPlatform
+      options.purgeSettings === undefined && !isOnPlatform
         ? 'The erasure has no places: rows that were loaded stay where they are.'
         : [],
       erasesNobody && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
@@ -91,21 +95,20 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
       ledger.isKept
         ? []
         : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
-      answeredSentence(idsDoneBefore, 'deleted at', ledger, options),
-      answeredSentence(idsRejectedBefore, 'rejected by', ledger, options),
+      answeredSentence(idsDoneBefore, 'deleted at', options),
+      answeredSentence(idsRejectedBefore, 'rejected by', options),
       otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
     ].flat(),
   };
 }
 
 /** How many ids were answered before, when, and how to request them again. */
-function answeredSentence(ids: readonly ListedId[], decidedBy: string, ledger: Ledger, options: ErasureOptions) {
+function answeredSentence(ids: readonly AnsweredId[], decidedBy: string, options: ErasureOptions) {
   if (ids.length === 0) return [];
   const { requestedAtField: field } = options.settings;
   const againText = options.isOnPlatform ? '' : 'give forget --again, or ';
   const timeText = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const answers = ids.flatMap(({ id }) => standingAnswer(ledger.history.of(id)) ?? []);
-  const days = new Set(answers.map(({ at }) => at.slice(0, 10)));
+  const days = new Set(ids.map(({ answer }) => answer.at.slice(0, 10)));
   return (
     `${formatCount(ids.length, 'ID was', 'IDs were')} ${decidedBy} the service before (${formatDays([...days].sort())}), and will not be requested ` +
     `again. To request them, ${againText}${timeText}.`
@@ -113,8 +116,8 @@ function answeredSentence(ids: readonly ListedId[], decidedBy: string, ledger: L
 }
 
 /** How the requests break their guard, as a sentence; an id that the service rejected before is no danger. */
-function requestGuardProblem(idsToRequest: readonly ListedId[], { history }: Ledger, limit: number) {
-  const profileCount = idsToRequest.filter(({ id }) => history.of(id).decision !== 'rejected').length;
+function requestGuardProblem(idsToRequest: readonly PlannedId[], limit: number) {
+  const profileCount = idsToRequest.filter(({ answer }) => answer?.outcome !== 'rejected').length;
   if (profileCount <= limit) return undefined;
   return (
     `${formatCount(profileCount, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +

@@ -2,7 +2,7 @@ import { formatCount, MAX_IN_LINE, MAX_IN_RECORD, withSeparators } from '../base
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, rowNumbersOf, rowsByReason, rowsText } from './list/id-list.ts';
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
-import { RequestCounts, type RequestResult } from './requests.ts';
+import { countCode, RequestCounts, type RequestResult } from './requests.ts';
 
 /** What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. */
 export function reportOf(
@@ -12,12 +12,14 @@ export function reportOf(
   purgeOutcome?: PurgeOutcome,
   requestResult?: RequestResult,
 ) {
-  const { options, ledger, purgePlan, idsToRequest, idsRejectedBefore } = plan;
+  const { options, ledger, purgePlan, idsToRequest } = plan;
   const { list, requestSettings } = options;
   const isPlan = mode === 'plan';
   const counts = requestResult?.counts ?? new RequestCounts();
-  // Without requests, as after a purge that failed, those rejected before are not counted as rejected.
-  const idsToDecide = requestResult === undefined ? idsToRequest : [...idsToRequest, ...idsRejectedBefore];
+  // Their answers count as if they came now, but not after a purge that failed, when nobody is requested.
+  const rejectedBefore = requestResult === undefined ? [] : plan.idsRejectedBefore;
+  const rejected_codes = { ...counts.rejected_codes };
+  for (const { answer } of rejectedBefore) countCode(rejected_codes, answer.code);
   return {
     v: 1,
     kind: 'deletion',
@@ -35,8 +37,10 @@ export function reportOf(
     places: (purgeOutcome ?? purgePlan)?.places.map((place) => placeReport(place, purgePlan?.soughtIds ?? [])) ?? [],
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
+    rejected: counts.rejected + rejectedBefore.length,
+    rejected_codes,
     // Also those that were never requested.
-    undecided: isPlan ? 0 : idsToDecide.length - counts.done - counts.rejected,
+    undecided: isPlan ? 0 : idsToRequest.length - counts.done - counts.rejected,
     stopped_by: requestResult?.stoppedBy?.code ?? null,
     head: isPlan || !ledger.isKept ? null : ledger.head,
   } as const;

@@ -1,8 +1,9 @@
 // This folder: an erasure, from its list to its proof. `runErasure` is the whole of it: `erasure-plan.ts` plans it, and
-// `erasure-report.ts` says what it did. `list/` checks the list. `listed-people.ts` finds its people in the places, and
-// `profiles-of-ids.ts` at the service. `purge.ts` empties the places, and `suppression-list.ts` keeps the people out.
-// `requests.ts` asks the service, as fast as `rate-limiter.ts` allows. `show-people.ts` shows people's rows.
-// `ledger/` keeps what happened. It imports from `list/`, and of this folder `key-file.ts` alone, which keeps keys.
+// `erasure-report.ts` says what it did. `list/` checks the list. `planned-id.ts` decides what is done with each of its
+// ids. `listed-people.ts` finds the people in the places, and `profiles-of-ids.ts` at the service. `purge.ts` empties
+// the places, and `suppression-list.ts` keeps the people out. `requests.ts` asks the service, as fast as
+// `rate-limiter.ts` allows. `show-people.ts` shows people's rows. `ledger/` keeps what happened. It imports from `list/`,
+// and of this folder `key-file.ts` alone, which keeps keys.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
@@ -44,7 +45,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   }
   if (list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
-    const listed = purgePlan?.settings.suppressionList.readPeople().hmacs.length;
+    const listed = purgePlan?.settings.suppressionList.readLength();
     await ledger.begin({ ids: idsToRequest.length, places, requests: requestSettings !== undefined, listed });
   }
 
@@ -57,10 +58,10 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   const isPurged = purgeOutcome?.places.every(({ removal }) => removal !== undefined) ?? true;
   let requestResult: RequestResult | undefined;
   if (isPurged && requestSettings !== undefined) {
-    for (const { id } of idsDoneBefore) onDecided?.(id, 'done', ledger.history.hasConfirmed);
+    for (const { id, answer } of [...idsDoneBefore, ...idsRejectedBefore])
+      onDecided?.(id, answer.outcome, ledger.history.hasConfirmed);
     const requestOptions = { ...runtime, ledger, settings: requestSettings, onDecided };
-    // Nothing is sent for those rejected before. Their answers in the ledger count as if they came now.
-    requestResult = await sendRequests([...idsRejectedBefore, ...idsToRequest], requestOptions);
+    requestResult = await sendRequests(idsToRequest, requestOptions);
   }
   runtime.signal.throwIfAborted();
 

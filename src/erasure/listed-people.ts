@@ -21,6 +21,7 @@ import { typedColumns } from '../table/tables.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowNumbersOf, rowsText } from './list/id-list.ts';
 import { readMapping } from './list/list-file.ts';
+import type { PlannedId } from './planned-id.ts';
 import { findProfilesOfIds } from './profiles-of-ids.ts';
 
 // The ways in which the people of a list are found. One is the profiles of the service and of the places
@@ -68,15 +69,17 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
+/** An id of a list, or of a plan. */
+type SoughtId = ListedId & Partial<Pick<PlannedId, 'isErased'>>;
+
 /**
- * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `soughtIds`: those
- * of the list that are looked for. `isErased`: true for an id that no way needs to find any more.
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `listedIds`: the
+ * whole list, if only some of its ids are looked for.
  */
 export async function findListedPeople(
-  listedIds: readonly ListedId[],
+  soughtIds: readonly SoughtId[],
   settings: SearchSettings,
-  soughtIds = listedIds,
-  isErased: (listedId: ListedId) => boolean = () => false,
+  listedIds: readonly ListedId[] = soughtIds,
 ): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, runtime } = settings;
   const ids = new Set(soughtIds.map(({ id }) => id));
@@ -104,7 +107,7 @@ export async function findListedPeople(
   ];
   const mappedIds = [...(unifiedIdsInMapping ?? [])].filter(([id]) => ids.has(id));
   const unifiedIdsById = joinIds(profiles?.unifiedIdsById, mappedIds, placeSearch.unifiedIdsById);
-  const missedIds = soughtIds.filter((listedId) => !unifiedIdsById.has(listedId.id) && !isErased(listedId));
+  const missedIds = soughtIds.filter(({ id, isErased = false }) => !unifiedIdsById.has(id) && !isErased);
   if (usedWays.length === 0 && missedIds.length > 0) {
     const noColumn = byColumn === undefined ? [] : `No place has a column ${byColumn}.`;
     throw configError([whyNoProfiles ?? [], noColumn, NO_WAY, 'Nothing was done.'].flat().join(' '));

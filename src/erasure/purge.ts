@@ -6,7 +6,6 @@ import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, Removal } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { LineContent } from './ledger/lines.ts';
-import type { ListedId } from './list/id-list.ts';
 import {
   findListedPeople,
   type ListedPeople,
@@ -14,7 +13,7 @@ import {
   refusePlaceOfOtherService,
   type SearchSettings,
 } from './listed-people.ts';
-import { isToRequest, isToRequestAgain, type RequestSettings } from './requests.ts';
+import type { PlannedId } from './planned-id.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -35,18 +34,12 @@ export interface PurgeSettings extends SearchSettings {
 // | one place            | `PlannedPlace` | `PlaceOutcome` |
 // | what its target says | `PurgePreview` | `Removal`      |
 
-/** What a purge is planned from, beside the list. */
-interface PurgeScope {
+/** Who is to leave which places. */
+export interface PurgePlan {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
-  /** Undefined: no request is sent. */
-  readonly requestSettings: RequestSettings | undefined;
-}
-
-/** Who is to leave which places. */
-export interface PurgePlan extends PurgeScope {
   /** Those of the list that are looked for. */
-  readonly soughtIds: readonly ListedId[];
+  readonly soughtIds: readonly PlannedId[];
   readonly listedPeople: ListedPeople;
   readonly places: readonly PlannedPlace[];
   /** What an officer should know before a consent. */
@@ -80,20 +73,18 @@ const MIN_PEOPLE = 10;
  * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
  * Throws UserError for what the execution would stumble over.
  */
-export async function planPurge(listedIds: readonly ListedId[], scope: PurgeScope): Promise<PurgePlan> {
-  const { settings, ledger, requestSettings } = scope;
-  const { suppressionList, isSuppressedOnly, beginsNewList, runtime } = settings;
+export async function planPurge(
+  plannedIds: readonly PlannedId[],
+  settings: PurgeSettings,
+  ledger: Ledger,
+): Promise<PurgePlan> {
+  const { suppressionList, isSuppressedOnly, runtime } = settings;
 
-  // 1. The suppression list, where everybody is put first.
-  await suppressionList.requireWritable();
+  // 1. The people of the list, in every way.
+  const soughtIds = plannedIds.filter(({ isSought }) => isSought);
+  const listedPeople = await findListedPeople(soughtIds, settings, plannedIds);
 
-  // 2. The people of the list, in every way.
-  const soughtIds = idsToSeek(listedIds, scope);
-  const isErased = (listedId: ListedId) =>
-    ledger.history.wasErased(listedId.id) && !isToRequestAgain(listedId, ledger, requestSettings);
-  const listedPeople = await findListedPeople(listedIds, settings, soughtIds, isErased);
-
-  // 3. Each place: whom it holds of them, and of everybody else on the suppression list.
+  // 2. Each place: whom it holds of them, and of everybody else on the suppression list.
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
@@ -103,17 +94,22 @@ export async function planPurge(listedIds: readonly ListedId[], scope: PurgeScop
     places.push({ ...place, ...preview });
   }
 
-  // 4. Refusals. The list is read anew: a purge that ended meanwhile has made it longer.
-  const suppressionLength = suppressionList.readPeople().hmacs.length;
-  if (!beginsNewList)
-    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, suppressionLength);
-  if (isSuppressedOnly && !beginsNewList && suppressionLength === 0)
+  // 3. Refusals. The list is read anew: a purge that ended meanwhile has made it longer.
+  const suppressionLength = suppressionList.readLength();
+  for (const place of places) requireNotOlder(settings, place, suppressionLength);
+  if (isSuppressedOnly && !settings.beginsNewList && suppressionLength === 0)
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
 
-  // 5. What the officer should know before a consent.
+  const plan = { settings, ledger, soughtIds, listedPeople, places };
+  return { ...plan, warnings: planWarnings(plan, plannedIds.length - soughtIds.length, suppressionLength) };
+}
+
+/** What an officer should know before a consent. `leftCount`: number of ids that are not looked for. */
+function planWarnings(plan: Omit<PurgePlan, 'warnings'>, leftCount: number, suppressionLength: number): string[] {
+  const { settings, ledger, soughtIds, listedPeople, places } = plan;
+  const { isSuppressedOnly, beginsNewList } = settings;
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
-  const leftCount = listedIds.length - soughtIds.length;
-  const warnings = [
+  return [
     leftCount > 0
       ? `${formatCount(leftCount, 'of these IDs has', 'of these IDs have')} left all places, and will not be looked for: ` +
         'the person may have come back. To look for them alone, give --purge-only; to request them, too, --again.'
@@ -130,22 +126,11 @@ export async function planPurge(listedIds: readonly ListedId[], scope: PurgeScop
       ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
       : [],
   ].flat();
-  return { ...scope, soughtIds, listedPeople, places, warnings };
 }
 
-/**
- * The ids of a list but for those that were deleted, and whose people have left all places: they are on the suppression
- * list, unless that is an older one. Whom such an id names now has come back since. Without requests all ids are sought.
- */
-function idsToSeek(listedIds: readonly ListedId[], scope: PurgeScope): readonly ListedId[] {
-  const { settings, ledger, requestSettings } = scope;
-  const { places, suppressionList } = settings;
-  const isOlderList = suppressionList.readPeople().hmacs.length < ledger.history.suppressionLength;
-  if (requestSettings === undefined || isOlderList) return listedIds;
-  const placeNames = places.map(({ name }) => name);
-  return listedIds.filter(
-    (listedId) => isToRequest(listedId, ledger, requestSettings) || !ledger.history.hasLeft(listedId.id, placeNames),
-  );
+/** Refuses a place that knew more people on the suppression list than it has, unless the list is begun anew. */
+function requireNotOlder({ beginsNewList }: PurgeSettings, { name, people }: PlannedPlace, length: number): void {
+  if (!beginsNewList) refuseOlderList(name, people.state.suppressionLength, length);
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
@@ -197,7 +182,7 @@ async function purgePlace(
   plan: PurgePlan,
 ): Promise<PlaceOutcome> {
   const { settings, ledger, listedPeople } = plan;
-  const { runtime, suppressionList, beginsNewList, hashKey } = settings;
+  const { runtime, suppressionList, hashKey } = settings;
   const { target, name, foreignNames } = place;
   let { people } = place;
   try {
@@ -209,15 +194,14 @@ async function purgePlace(
       const problem = purgeGuardProblem(plan, [...otherPlaces, { ...place, people }]);
       if (problem !== undefined)
         throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-      if (!beginsNewList)
-        refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
+      requireNotOlder(settings, { ...place, people }, suppressionList.readLength());
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
       await ledger.write(purgeLines(name, people, plan));
       return await suppressionList.add(people.keyCheckByUnifiedId, { ...runtime, hashKey });
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, unreached } = removal;
-    const listed = suppressionList.readPeople().hmacs.length;
+    const listed = suppressionList.readLength();
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed, ...leftovers });
@@ -267,11 +251,11 @@ const namesText = (names: readonly string[]): string =>
 
 /** A line for each id that is looked for, and one for the others on the suppression list together. */
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
-  const { settings, ledger, soughtIds, requestSettings } = plan;
-  const linesOfIds = soughtIds.map((listedId) => {
-    const rows = people.rowCountById.get(listedId.id) ?? 0;
-    const again = isToRequestAgain(listedId, ledger, requestSettings) || undefined;
-    return { kind: 'purge', id: ledger.keys.idKey.hashOf(listedId.id), place, rows, again } as const;
+  const { settings, ledger, soughtIds } = plan;
+  const linesOfIds = soughtIds.map(({ id, request }) => {
+    const rows = people.rowCountById.get(id) ?? 0;
+    const again = request === 'again' || undefined;
+    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;

@@ -34,23 +34,16 @@ export class RequestCounts {
   readonly undecided_codes: Record<string, number> = {};
 }
 
+export function countCode(counts: Record<string, number>, code: string): void {
+  counts[code] = (counts[code] ?? 0) + 1;
+}
+
 /** How an erasure asks the service. */
 export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'> {
   readonly deleter: Pick<DeletionClient, 'deleteProfile'>;
   /** True to request also those whom the ledger knows as deleted, or perhaps deleted. */
   readonly again: boolean;
 }
-
-/**
- * True for an id that an erasure requests: by what the ledger knows now, since another run may have had its answer
- * meanwhile. Without settings nobody is requested.
- */
-export const isToRequest = ({ id, requestedAt }: ListedId, { history }: Ledger, settings?: RequestSettings): boolean =>
-  settings !== undefined && (settings.again || history.of(id).answerTo(requestedAt) === undefined);
-
-/** True for an id that was deleted before, or perhaps, and is requested once more: the person may have come back. */
-export const isToRequestAgain = (listedId: ListedId, ledger: Ledger, settings?: RequestSettings): boolean =>
-  ledger.history.of(listedId.id).answerTo(undefined) !== undefined && isToRequest(listedId, ledger, settings);
 
 /** The ledger has every answer by then. `hasConfirmed`: the service has confirmed a deletion, of whichever id. */
 export type OnDecided = (id: string, decision: Decision, hasConfirmed: boolean) => void;
@@ -71,10 +64,9 @@ export interface RequestResult {
 type RequestAnswer = Pick<DeletionAnswer, 'kind' | 'code' | 'message'>;
 
 /**
- * Requests each id until it is decided. An id with an answer in the ledger needs no request: that answer counts. Until
- * one is decided, only one request is under way. Then they go at the configured rate. Each request has a line in the
- * ledger before and after it. Ends early when the service refuses token or service, when it is down, and when the signal
- * aborts. Rejects when the ledger cannot be written.
+ * Requests each id until it is decided. Until one is decided, only one request is under way. Then they go at the
+ * configured rate. Each request has a line in the ledger before and after it. Ends early when the service refuses token
+ * or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be written.
  */
 export const sendRequests = (listedIds: readonly ListedId[], options: RequestOptions): Promise<RequestResult> =>
   new Sender(options).run(listedIds);
@@ -154,20 +146,20 @@ class Sender {
   }
 
   /**
-   * Sends one request, with a ledger line before and after it. Sends none for an id that an earlier run has decided, or
-   * one beside this run: the former takes no turn. Throws the signal's reason if the run is stopped.
+   * Sends one request, with a ledger line before and after it. Sends none for an id that another run has had decided
+   * since the plan: that answer counts. Throws the signal's reason if the run is stopped.
    */
   async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { ledger, settings } = this.#options;
     const hasConfirmed = () => ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
-    const isStillToRequest = () => isToRequest(listedId, ledger, settings);
-    if (isStillToRequest()) await this.#limiter.waitForTurn(this.#signal);
-    const isWritten = await ledger.write({ kind: 'before', id }, isStillToRequest);
+    const otherAnswer = () => ledger.history.of(externalId).answerTo(requestedAt, settings.again);
+    if (otherAnswer() === undefined) await this.#limiter.waitForTurn(this.#signal);
+    const isWritten = await ledger.write({ kind: 'before', id }, () => otherAnswer() === undefined);
     if (!isWritten) {
-      const earlier = ledger.history.of(externalId).answerTo(requestedAt);
-      return earlier && { kind: earlier.outcome, code: earlier.code, message: 'answered before' };
+      const answer = otherAnswer();
+      return answer && { kind: answer.outcome, code: answer.code, message: 'answered before' };
     }
     // Nothing was sent yet: the service cannot have deleted anybody.
     if (this.#signal.aborted) return this.#endStopped(id, 'stop');
@@ -203,7 +195,7 @@ class Sender {
         return 'done';
       case 'rejected':
         this.#counts.rejected++;
-        rejected_codes[code] = (rejected_codes[code] ?? 0) + 1;
+        countCode(rejected_codes, code);
         return 'rejected';
       case 'stop':
         this.#stoppedBy ??= answer;
@@ -218,7 +210,7 @@ class Sender {
           this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
         if (this.#failuresInRow >= MAX_FAILURES_IN_ROW) this.#giveUp(answer);
     }
-    undecided_codes[code] = (undecided_codes[code] ?? 0) + 1;
+    countCode(undecided_codes, code);
     return undefined;
   }
 

@@ -82,6 +82,11 @@ export class SuppressionList {
     return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keySource));
   }
 
+  /** How many people are on the list. */
+  readLength(): number {
+    return this.readPeople().hmacs.length;
+  }
+
   /** Throws UserError if nobody could be put on the list. Changes nothing. */
   async requireWritable(): Promise<void> {
     await withDiskErrors(this.#diskContext, checkWritable(this.path));

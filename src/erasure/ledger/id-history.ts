@@ -36,14 +36,14 @@ export class IdHistory {
   /** True if a decision followed several: one without a clear answer may have deleted whom the next calls unknown. */
   #mayBeDeleted = false;
 
-  /** What the service has decided. */
-  get decision(): Decision | undefined {
-    return standingAnswer(this)?.outcome;
+  /** The answer by which the service has decided. */
+  get standingAnswer(): DecidingAnswer | undefined {
+    return standingAnswerOf(this.answers);
   }
 
   get state(): (typeof ID_STATES)[number] {
     if (this.openRequest !== undefined) return 'open';
-    if (this.decision !== undefined) return this.decision === 'done' ? 'confirmed' : 'rejected';
+    if (this.standingAnswer !== undefined) return this.standingAnswer.outcome === 'done' ? 'confirmed' : 'rejected';
     if (this.purges.length > 0) return 'not_asked';
     return this.shown.length > 0 ? 'shown' : 'unknown';
   }
@@ -51,19 +51,32 @@ export class IdHistory {
   /**
    * The answer to a row of a list, which asks for the deletion at `requestedAt` (ms since 1970). Undefined for a new
    * request: it asks later than the rows that were answered, and not before the answer. Any other row comes again, and
-   * the person may have come back since.
+   * the person may have come back since. `again`: every row is a new request.
    */
-  answerTo(requestedAt: number | undefined): DecidingAnswer | undefined {
-    const answer = standingAnswer(this);
-    if (answer === undefined || !this.#isFinal) return undefined;
+  answerTo(requestedAt: number | undefined, again = false): DecidingAnswer | undefined {
+    const answer = this.standingAnswer;
+    if (answer === undefined || !this.isFinal || again) return undefined;
     const isAnswered =
       requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= this.#newestRequestedAt;
     return isAnswered ? answer : undefined;
   }
 
-  /** True if the person is deleted, or may be. Else every row is a new request. */
-  get #isFinal(): boolean {
-    return this.decision === 'done' || (this.#mayBeDeleted && this.openRequest === undefined);
+  /** True for an answer after which the person is deleted, or may be. Else every row is a new request. */
+  get isFinal(): boolean {
+    return this.standingAnswer?.outcome === 'done' || (this.#mayBeDeleted && this.openRequest === undefined);
+  }
+
+  /**
+   * From which of these places the people are erased, and kept out by the suppression list. `some`: rows of them were
+   * removed, from whichever place. `all`: besides, the last purge of each place ended, and reached everything. Purges
+   * before `newListAt` do not count: their people may not be on the present list.
+   */
+  erasedFrom(places: readonly string[], newListAt: string): 'none' | 'some' | 'all' {
+    const purges = this.purges.filter(({ removedAt }) => removedAt === null || removedAt > newListAt);
+    if (!purges.some(({ rows, removedAt }) => rows > 0 && removedAt !== null)) return 'none';
+    const lastPurges = places.map((place) => purges.findLast((purge) => purge.place === place));
+    const isWhole = lastPurges.every((purge) => purge?.unreached === false && purge.removedAt !== null);
+    return isWhole ? 'all' : 'some';
   }
 
   /** Takes the next line about the id, which `run` wrote. */
@@ -76,7 +89,7 @@ export class IdHistory {
         return;
       case 'purge':
         // The run asks the service only after its purges. If it is killed between them, the request is still to come.
-        if (run.requests && (line.again || !this.#isFinal)) this.openRequest ??= { sentAt: null };
+        if (run.requests && (line.again || !this.isFinal)) this.openRequest ??= { sentAt: null };
         this.#beginPurge(line);
         return;
       case 'before':
@@ -120,5 +133,5 @@ export class IdHistory {
 }
 
 /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
-export const standingAnswer = ({ answers }: Pick<IdHistory, 'answers'>): DecidingAnswer | undefined =>
+export const standingAnswerOf = (answers: readonly DecidingAnswer[]): DecidingAnswer | undefined =>
   answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);

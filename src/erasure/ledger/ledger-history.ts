@@ -53,24 +53,6 @@ export class LedgerHistory {
     return [...this.#runs.values()].filter((run) => runs.has(run));
   }
 
-  /** True if rows of the person were removed from a place, and the suppression list that keeps them out still holds. */
-  wasErased(id: string): boolean {
-    return this.of(id).purges.some(({ rows, removedAt }) => rows > 0 && this.#isOnPresentList(removedAt));
-  }
-
-  /** True if the person was erased, and the last purge of each of these places ended, and reached everything. */
-  hasLeft(id: string, places: readonly string[]): boolean {
-    const { purges } = this.of(id);
-    const lastPurges = places.map((place) => purges.findLast((purge) => purge.place === place));
-    const isWhole = lastPurges.every((purge) => purge?.unreached === false && this.#isOnPresentList(purge.removedAt));
-    return isWhole && this.wasErased(id);
-  }
-
-  /** True for the end of a purge whose people are on the present suppression list, and not on a lost one. */
-  #isOnPresentList(removedAt: string | null): boolean {
-    return removedAt !== null && removedAt > this.newListAt;
-  }
-
   /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
   noteConfirmation(content: LineContent): void {
     if (content.kind === 'after' && content.outcome === 'done') this.hasConfirmed = true;

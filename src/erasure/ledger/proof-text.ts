@@ -1,6 +1,6 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { refusedParagraph } from '../list/id-list.ts';
-import { ID_STATES, standingAnswer } from './id-history.ts';
+import { ID_STATES, standingAnswerOf } from './id-history.ts';
 import type { Proof, ProvedId } from './proof.ts';
 
 // A proof in words: for the terminal, and for the page to sign. A text is a phrase, a paragraph is several sentences.
@@ -21,10 +21,10 @@ const ALWAYS_COUNTED: readonly ProvedId['state'][] = ['confirmed', 'rejected', '
 
 /** What the service said of an id, without an end. `timeOf` shows an instant. */
 export function answerText(provedId: ProvedId, timeOf: (at: string) => string): string {
-  const { state, asked_at } = provedId;
+  const { state, asked_at, answers } = provedId;
   if (state === 'open' && asked_at !== null) return `open: asked at ${timeOf(asked_at)}, no clear answer`;
   if (state === 'not_asked') return 'the service was not asked';
-  const answer = standingAnswer(provedId);
+  const answer = standingAnswerOf(answers);
   if (answer === undefined) return state === 'open' ? 'open: never asked' : 'no request in the ledger';
   const outcome = answer.outcome === 'done' ? 'confirmed' : `rejected (${answer.code})`;
   const text = `${outcome} ${timeOf(answer.at)}`;

@@ -40,7 +40,7 @@ const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = cl
     { ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more },
     { clock: of, isPlan, ids: ['a', 'b', 'c'] },
   );
-const decisionOf = (ledger: Ledger, id: string) => ledger.history.of(id).decision;
+const decisionOf = (ledger: Ledger, id: string) => ledger.history.of(id).standingAnswer?.outcome;
 const path = () => join(folder, 'ledger.jsonl');
 const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
 const verify = (head?: string) => verifyLedger(locateLedger(folder, undefined), head);
