@@ -45,8 +45,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   }
   if (list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
-    const listed = purgePlan?.settings.suppressionList.readLength();
-    await ledger.begin({ ids: idsToRequest.length, places, requests: requestSettings !== undefined, listed });
+    const run = { ids: idsToRequest.length, places, requests: requestSettings !== undefined };
+    await ledger.begin(run, purgePlan && (() => purgePlan.settings.suppressionList.readLength()));
   }
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.

@@ -201,10 +201,15 @@ async function purgePlace(
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, unreached } = removal;
-    const listed = suppressionList.readLength();
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
-    await ledger.write({ kind: 'purged', place: name, rows, listed, ...leftovers });
+    await ledger.write({
+      kind: 'purged',
+      place: name,
+      rows,
+      suppression_length: suppressionList.readLength(),
+      ...leftovers,
+    });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     return { ...place, people, removal, failure };
   } catch (thrown) {

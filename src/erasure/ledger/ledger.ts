@@ -29,9 +29,8 @@ export interface LedgerSettings extends ServiceAddress {
 
 /** A call of `write` that waits for the lock. */
 interface PendingWrite {
-  readonly lines: readonly LedgerLine[];
-  /** Asked once the lines of other runs are read. */
-  readonly isWanted: () => boolean;
+  /** Makes the lines once those of other runs are read. */
+  readonly linesNow: () => readonly LedgerLine[];
   isWritten: boolean;
 }
 
@@ -95,10 +94,16 @@ export class Ledger {
     return this.#end.head;
   }
 
-  /** Writes the first line of the run. */
-  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests' | 'listed'>): Promise<void> {
+  /**
+   * Writes the first line of the run. `suppressionLength` is read once no other run can write that it has made the list
+   * longer: else the list would look begun anew.
+   */
+  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>, suppressionLength?: () => number) {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
-    await this.write({ kind: 'begin', base_url, service_id, requested_by, reason, ...run });
+    await this.#write(() => {
+      const suppression_length = suppressionLength?.();
+      return [{ kind: 'begin', base_url, service_id, requested_by, reason, ...run, suppression_length }];
+    });
   }
 
   /**
@@ -109,12 +114,18 @@ export class Ledger {
   async write(content: LineContent | readonly LineContent[], isWanted = () => true): Promise<boolean> {
     const contents = [content].flat();
     for (const lineContent of contents) this.history.noteConfirmation(lineContent);
+    return await this.#write(() => (isWanted() ? contents : []));
+  }
+
+  /** Writes what `contentsNow` gives once the lines of other runs are read. Resolves to false if that is nothing. */
+  async #write(contentsNow: () => readonly LineContent[]): Promise<boolean> {
     const { ledgerDir: folder } = this.#settings;
     if (folder === undefined) return true;
     const at = new Date(this.#clock.now()).toISOString();
     const { keyCheck: key_check } = this.keys.lineKey;
-    const lines = contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
-    const pendingWrite: PendingWrite = { lines, isWanted, isWritten: false };
+    const linesNow = () =>
+      contentsNow().map((content) => ({ v: 1, run: this.runId, at, key_check, ...content }) as const);
+    const pendingWrite: PendingWrite = { linesNow, isWritten: false };
     this.#pending.push(pendingWrite);
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
@@ -134,8 +145,11 @@ export class Ledger {
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
-      for (const pendingWrite of pending) pendingWrite.isWritten = pendingWrite.isWanted();
-      const lines = pending.flatMap((pendingWrite) => (pendingWrite.isWritten ? pendingWrite.lines : []));
+      const lines = pending.flatMap((pendingWrite) => {
+        const linesNow = pendingWrite.linesNow();
+        pendingWrite.isWritten = linesNow.length > 0;
+        return linesNow;
+      });
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();

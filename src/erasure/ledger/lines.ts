@@ -15,7 +15,7 @@ export type LineContent = Readonly<
       /** False if the service is not asked: for a purge alone, and for `person`. */
       requests: boolean;
       /** People on the suppression list before anybody is added; undefined if no place is purged. */
-      listed?: number | undefined;
+      suppression_length?: number | undefined;
     }
   /** A request is about to be sent. */
   | { kind: 'before'; id: string }
@@ -34,10 +34,17 @@ export type LineContent = Readonly<
    */
   | { kind: 'purge'; id: string | null; place: string; rows: number; again?: true | undefined }
   /**
-   * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`:
-   * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.
+   * The purge of a place is done; `rows` of all people together. `suppression_length`: people on the suppression list.
+   * `stays`: tables and files that others made in the place. `unreached`: something there could not be read or removed.
    */
-  | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[]; unreached?: true }
+  | {
+      kind: 'purged';
+      place: string;
+      rows: number;
+      suppression_length: number;
+      stays?: readonly string[];
+      unreached?: true;
+    }
   /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
   | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
 >;

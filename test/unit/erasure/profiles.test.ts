@@ -2,11 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { withLockFile } from '../../../src/fs/lock.ts';
 import { RunFolder } from '../../../src/fs/run-folder.ts';
 import { json } from '../../support/erasure/deletions.ts';
 import { DELTA, DUCKDB, event, LAKE, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
 import { HAS_MODES } from '../../support/modes.ts';
+import { withCall } from '../../support/system-calls.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 
 const erasure = setUpErasure();
@@ -312,6 +314,23 @@ describe('a suppression list in the folder of the ledger', () => {
     // Nor once another erasure has made the list as long as the ledger knew it.
     await erase('--id', 'C', ...IN());
     expect((await planOf('--id', 'B', ...IN())).places[0].rows).toBe(1);
+  });
+
+  it('that another purge makes longer while an erasure begins was not begun anew', async () => {
+    useProfiles(csvOf(['A', u('a')], ['B', u('b')], ['C', u('c')]));
+    await load([row('a'), row('b'), row('c')], DUCKDB);
+    await erase('--id', 'A', ...IN());
+    let hasOtherRun = false;
+    const afterOther: Parameters<typeof withCall>[2] = async (begin, ...run) => {
+      if (!hasOtherRun) {
+        hasOtherRun = true;
+        expect((await erase('--id', 'B', ...IN())).exit).toBe(0);
+      }
+      return begin(...run);
+    };
+    await withCall(Ledger.prototype, 'begin', afterOther, () => erase('--id', 'C', ...IN()));
+    const [code, text] = await proofOf('A');
+    expect([hasOtherRun, code, text]).toEqual([true, 0, expect.not.stringContaining('begun anew')]);
   });
 });
 
