@@ -19,7 +19,22 @@ interface PlacePurge extends Pick<LineOf<'purge'>, 'at' | 'place'> {
  */
 export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown', 'unknown'] as const;
 
-/** What the lines of a ledger say of one id. */
+/**
+ * What the lines of a ledger say of one id. Its state follows from them:
+ *
+ * | line                          | state before       | state after                                       |
+ * | ----------------------------- | ------------------ | ------------------------------------------------- |
+ * | `access`                      | `unknown`          | `shown`                                           |
+ * | `purge` without a request     | `unknown`, `shown` | `not_asked`                                       |
+ * | `purge`, a request is to come | any                | `open`, never asked                               |
+ * | `before`                      | any                | `open`, asked                                     |
+ * | `after`: wait, stop           | `open`             | `open`; this request deleted nobody               |
+ * | `after`: retry, undecided     | `open`             | `open`; this request may have deleted the person  |
+ * | `after`: done                 | `open`             | `confirmed`, which is final                       |
+ * | `after`: rejected             | `open`             | `rejected`; final if an earlier one may have deleted |
+ *
+ * After the answer done a rejection leaves the id `confirmed`: the service no longer knows the person.
+ */
 export class IdHistory {
   readonly answers: DecidingAnswer[] = [];
   readonly purges: PlacePurge[] = [];
