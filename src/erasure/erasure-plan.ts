@@ -54,14 +54,13 @@ export interface ErasurePlan {
  * UserError for what makes the execution impossible.
  */
 export async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
-  const { settings, runtime, list, consent, requestSettings, isOnPlatform } = options;
+  const { settings, runtime, list, consent, requestSettings } = options;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
 
-  // 1. The ledger, and the suppression list, where a purge puts everybody first.
+  // 1. The ledger, and the suppression list, where a purge puts everybody first. For nobody no place is looked into.
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
-  const erasesNobody = ids.length === 0 && options.purgeSettings?.isSuppressedOnly !== true;
-  const purgeSettings = erasesNobody ? undefined : options.purgeSettings;
+  const purgeSettings = isForNobody(options) ? undefined : options.purgeSettings;
   await purgeSettings?.suppressionList.requireWritable();
 
   // 2. What is done with each id.
@@ -72,34 +71,37 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const idsDoneBefore = idsByOutcome.get('done') ?? [];
   const idsRejectedBefore = idsByOutcome.get('rejected') ?? [];
 
-  // 3. The places.
+  // 3. Whom the places hold.
   const purgePlan = purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger));
-  return {
-    options,
-    ledger,
-    purgePlan,
-    idsToRequest,
-    idsDoneBefore,
-    idsRejectedBefore,
-    guardProblem:
-      requestGuardProblem(idsToRequest, settings.maxDeletionsPerSync) ?? (purgePlan && purgeGuardProblem(purgePlan)),
-    hash: consentHash(options, purgePlan),
-    warnings: [
-      options.purgeSettings === undefined && !isOnPlatform
-        ? 'The erasure has no places: rows that were loaded stay where they are.'
-        : [],
-      erasesNobody && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
-      // Else the failure of the plan says it.
-      list.wrongField === undefined ? (refusedParagraph(list.counts) ?? []) : [],
-      list.warnings(),
-      ledger.isKept
-        ? []
-        : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
-      answeredSentence(idsDoneBefore, 'deleted at', options),
-      answeredSentence(idsRejectedBefore, 'rejected by', options),
-      otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
-    ].flat(),
-  };
+
+  // 4. The guards, and what an officer is to know and to confirm.
+  const guardProblem =
+    requestGuardProblem(idsToRequest, settings.maxDeletionsPerSync) ?? (purgePlan && purgeGuardProblem(purgePlan));
+  const plan = { options, ledger, purgePlan, idsToRequest, idsDoneBefore, idsRejectedBefore };
+  return { ...plan, guardProblem, hash: consentHash(options, purgePlan), warnings: warningsOf(plan) };
+}
+
+const isForNobody = ({ list, purgeSettings }: ErasureOptions): boolean =>
+  list.counts.ids === 0 && purgeSettings?.isSuppressedOnly !== true;
+
+function warningsOf(plan: Pick<ErasurePlan, 'options' | 'ledger' | 'idsDoneBefore' | 'idsRejectedBefore'>): string[] {
+  const { options, ledger, idsDoneBefore, idsRejectedBefore } = plan;
+  const { settings, list, purgeSettings, isOnPlatform } = options;
+  return [
+    purgeSettings === undefined && !isOnPlatform
+      ? 'The erasure has no places: rows that were loaded stay where they are.'
+      : [],
+    isForNobody(options) && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
+    // Else the failure of the plan says it.
+    list.wrongField === undefined ? (refusedParagraph(list.counts) ?? []) : [],
+    list.warnings(),
+    ledger.isKept
+      ? []
+      : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
+    answeredSentence(idsDoneBefore, 'deleted at', options),
+    answeredSentence(idsRejectedBefore, 'rejected by', options),
+    otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
+  ].flat();
 }
 
 /** How many ids were answered before, when, and how to request them again. */
