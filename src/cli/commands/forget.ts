@@ -17,7 +17,6 @@ import {
   flagOption,
   type GLOBAL_OPTIONS,
   numberOption,
-  type OptionTable,
   type OptionValues,
   optionName,
   textOption,
@@ -77,7 +76,7 @@ const LEDGER_OPTIONS = underHeading('Proof', {
 });
 const OPTIONS = { ...LIST_OPTIONS, ...SUPPRESSED_OPTIONS, ...PROOF_OPTIONS, ...LEDGER_OPTIONS };
 
-type Values<O extends OptionTable> = OptionValues<O & typeof GLOBAL_OPTIONS>;
+type ForgetValues = OptionValues<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
 export const command = defineCommand({
   options: OPTIONS,
@@ -91,14 +90,8 @@ export const command = defineCommand({
   },
 });
 
-/** What the command does if one of `startedBy` is given. */
-interface Task {
-  readonly startedBy: readonly (keyof typeof OPTIONS)[];
-  readonly options: OptionTable;
-  run(values: Values<typeof OPTIONS>, context: Context): Promise<CommandResult>;
-}
-
-const TASKS: readonly Task[] = [
+/** What the command does if one of `startedBy` is given, and the options that go with it. */
+const TASKS = [
   { startedBy: ['id', 'file'], options: LIST_OPTIONS, run: erase },
   { startedBy: ['suppressed'], options: SUPPRESSED_OPTIONS, run: erase },
   { startedBy: ['proof', 'proofFile'], options: PROOF_OPTIONS, run: prove },
@@ -106,8 +99,8 @@ const TASKS: readonly Task[] = [
 ];
 
 /** The task of these options. Throws unless exactly one starts a task, and all others go with it. */
-function taskOf(values: Values<typeof OPTIONS>): Task {
-  const givenKeys = (Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]).filter((key) => isGiven(values[key]));
+function taskOf(values: ForgetValues) {
+  const givenKeys = Object.entries(values).flatMap(([key, value]) => (isGiven(value) && key in OPTIONS ? [key] : []));
   const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
   const [startKey, otherStartKey] = givenKeys.filter((key) => startKeys.includes(key));
   const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
@@ -123,7 +116,7 @@ const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
-async function erase(values: Values<typeof OPTIONS>, context: Context): Promise<CommandResult> {
+async function erase(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { clock, signal, env } = context;
   const { execute, confirm, suppressed, purgeOnly, again, reason } = values;
   if (execute !== (confirm !== undefined))
@@ -156,7 +149,7 @@ async function erase(values: Values<typeof OPTIONS>, context: Context): Promise<
 }
 
 /** How the places are purged; undefined for an erasure without places. */
-function purgeSettingsOf(values: Values<typeof OPTIONS>, search: SearchSettings, config: CommandConfig) {
+function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: CommandConfig) {
   if (search.places.length === 0) return undefined;
   const { suppressed: isSuppressedOnly, newList: beginsNewList, maxPeople, allowShared: allowsShared } = values;
   const suppressionList = SuppressionList.of(requireKeys(config, 'suppression_key'));
@@ -184,7 +177,7 @@ function commandResultOf({ report, failure: error }: ErasureResult, context: Con
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function verifyLedgerFile(values: Values<typeof LEDGER_OPTIONS>, context: Context): Promise<CommandResult> {
+async function verifyLedgerFile(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { verifyLedger: path = '', head } = values;
   const { ledgerKey } = readConfiguration(values.config, context);
   const verdict = await verifyLedger(locateLedger(path, ledgerKey), head);
@@ -200,7 +193,7 @@ async function verifyLedgerFile(values: Values<typeof LEDGER_OPTIONS>, context: 
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
-async function prove(values: Values<typeof PROOF_OPTIONS>, context: Context): Promise<CommandResult> {
+async function prove(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   const list = await readIdList({ id, file: proofFile, column }, context.signal);

