@@ -53,11 +53,11 @@ async function runCommand(line: LineOfCommand, system: System): Promise<ExitCode
   if (failure !== undefined) logFailure(failure, context.logger);
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
-  const object = failure === undefined ? result : { ...result, exit: failure.exitCode, error: failure.sentence };
+  const resultObject = failure === undefined ? result : { ...result, exit: failure.exitCode, error: failure.sentence };
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (json) await system.clock.sleep(APART_MS);
   const write = isStdoutTaken === true ? terminal.log : terminal.print;
-  for (const text of json ? [JSON.stringify(object)] : lines) write(text);
+  for (const text of json ? [JSON.stringify(resultObject)] : lines) write(text);
   return failure?.exitCode ?? exitCode;
 }
 

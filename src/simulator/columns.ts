@@ -3,7 +3,7 @@ import { startOf } from '../base/days.ts';
 import type { Random } from '../base/runtime.ts';
 import { type EventRow, fullTimestamp, ITEM_EVENTS, shortTimestamp } from './events.ts';
 import { drawBirthday, externalId, unifiedId } from './people.ts';
-import { drawFrom, drawNumber, hashText, hexText } from './random.ts';
+import { drawFrom, drawNumber, hashOf, hexOf } from './random.ts';
 
 type DrawText = (row: EventRow, random: Random) => string;
 
@@ -57,7 +57,7 @@ const level: DrawText = ({ day }, random) => {
 
 const digitsOf = ({ day }: EventRow): string => day.replaceAll('-', '');
 
-const logId = (row: EventRow): string => `${digitsOf(row)}-${hexText(row.hash)}`;
+const logId = (row: EventRow): string => `${digitsOf(row)}-${hexOf(row.hash)}`;
 
 // Texts as people type them: texts that a CSV has to quote, and texts that look like something that they are not.
 
@@ -172,5 +172,5 @@ const DEFAULT_RULES = { isSystem: false, isPerItem: false, share: 1, dayShare: 1
 
 /** All columns of exports, in the order of their names. */
 export const COLUMNS: readonly Column[] = Object.entries(COLUMN_RULES)
-  .map(([name, rules]) => ({ ...DEFAULT_RULES, name, seed: hashText(name), ...rules }))
+  .map(([name, rules]) => ({ ...DEFAULT_RULES, name, seed: hashOf(name), ...rules }))
   .sort((a, b) => (a.name < b.name ? -1 : 1));

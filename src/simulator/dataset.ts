@@ -14,8 +14,8 @@ export interface NameFilter {
 export interface RowQuery {
   readonly from: Day;
   readonly to: Day;
-  readonly events: NameFilter;
-  readonly properties: NameFilter;
+  readonly eventFilter: NameFilter;
+  readonly propertyFilter: NameFilter;
   readonly now: number;
 }
 
@@ -47,11 +47,11 @@ export class Dataset {
   }
 
   /** The rows of a query in the order of their arrival. */
-  *rows({ from, to, events, now }: RowQuery): Generator<EventRow, void, undefined> {
+  *rows({ from, to, eventFilter, now }: RowQuery): Generator<EventRow, void, undefined> {
     for (const day of daysOf(from, to)) {
       for (const event of eventsOf(day, this.#eventsPerDay, this.#serviceId)) {
         if (event.receivedAt > now) return;
-        if (!allows(events, event.eventName) || this.#deletedUsers.has(event.user)) continue;
+        if (!allows(eventFilter, event.eventName) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };
       }
     }
@@ -59,7 +59,7 @@ export class Dataset {
 
   /** The header of an export: columns of the system, and those with a value in any row, by name. */
   header(query: RowQuery): Column[] {
-    const columns = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
+    const columns = COLUMNS.filter((column) => column.isSystem || allows(query.propertyFilter, column.name));
     const emptyColumns = new Set(columns.filter((column) => !column.isSystem));
     for (const row of this.rows(query)) {
       if (emptyColumns.size === 0) break;

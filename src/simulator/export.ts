@@ -4,7 +4,7 @@ import { isObject } from '../base/json.ts';
 import { allows, cellText, type Dataset, type NameFilter, type RowQuery } from './dataset.ts';
 import { ZONE_HOURS } from './events.ts';
 import { PROFILE_PROPERTIES } from './people.ts';
-import { answerFailure, type Exchange, retryAfter, type SimulatedService } from './service.ts';
+import { answerFailure, type Exchange, retryAfterHeader, type SimulatedService } from './service.ts';
 
 /** How many days back a day can be exported. */
 const HISTORY_DAYS = 30;
@@ -38,7 +38,7 @@ async function serveCsv(
   if (!hasToken || exchange.serviceId !== service.scenario.service_id)
     return answerFailure(exchange, 401, MESSAGES[401]);
   if (!service.tryCountExport()) return refuse(exchange, 429);
-  const { status, retry_after_s } = await service.nextPlannedAnswer(operation, exchange.signal);
+  const { status, retry_after_s } = await service.awaitPlannedAnswer(operation, exchange.signal);
   if (status !== undefined) return refuse(exchange, status, retry_after_s);
   let lines: Iterable<string>;
   try {
@@ -53,7 +53,7 @@ async function serveCsv(
 
 /** Answers with a failure, its usual message, and the headers of the limit. */
 function refuse(exchange: Exchange, status: number, retryAfterSeconds?: number): void {
-  const headers = { ...exchange.service.limitHeaders(), ...retryAfter(retryAfterSeconds) };
+  const headers = { ...exchange.service.limitHeaders(), ...retryAfterHeader(retryAfterSeconds) };
   answerFailure(exchange, status, MESSAGES[status] ?? 'unknown_error', headers);
 }
 
@@ -62,21 +62,21 @@ function readQuery(body: unknown, { clock }: SimulatedService): RowQuery {
   if (!isObject(body)) throw invalidParameter();
   const now = clock.now();
   const today = dayAt(now, ZONE_HOURS);
-  const events = nameFilter(body.events, body.events_condition_type);
-  const properties = nameFilter(body.properties, body.properties_condition_type ?? 'all');
+  const eventFilter = nameFilter(body.events, body.events_condition_type);
+  const propertyFilter = nameFilter(body.properties, body.properties_condition_type ?? 'all');
   const { from_date: from, to_date: to = today } = body;
-  if (events === undefined || properties === undefined) throw invalidParameter();
+  if (eventFilter === undefined || propertyFilter === undefined) throw invalidParameter();
   if (!isDate(from) || !isDate(to) || to < from) throw invalidParameter();
   if (from < addDays(today, -HISTORY_DAYS)) throw new BadRequest('exceed_date_range_limit');
-  return { from, to: earlierOf(to, today), events, properties, now };
+  return { from, to: earlierOf(to, today), eventFilter, propertyFilter, now };
 }
 
 /** The columns that the body of an export of profiles asks for. Throws a BadRequest. */
 function readColumns(body: unknown): readonly string[] {
   if (!isObject(body)) throw invalidParameter();
-  const properties = nameFilter(body.properties, body.properties_condition_type);
-  if (properties === undefined || !isCondition(body.identities_condition_type ?? 'all')) throw invalidParameter();
-  const attributes = PROFILE_PROPERTIES.filter((name) => allows(properties, name));
+  const propertyFilter = nameFilter(body.properties, body.properties_condition_type);
+  if (propertyFilter === undefined || !isCondition(body.identities_condition_type ?? 'all')) throw invalidParameter();
+  const attributes = PROFILE_PROPERTIES.filter((name) => allows(propertyFilter, name));
   return ['df_unified_id', 'df_external_id', ...attributes].sort();
 }
 

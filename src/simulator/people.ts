@@ -1,11 +1,11 @@
 import { DAY_MS } from '../base/clock.ts';
 import type { Random } from '../base/runtime.ts';
-import { drawFrom, drawNumber, hashText, hexText, mix, seededRandom } from './random.ts';
+import { drawFrom, drawNumber, hashOf, hexOf, mix, seededRandom } from './random.ts';
 
 /** Number of users, each with a profile. */
 export const USER_COUNT = 2_000;
 
-export const unifiedId = (user: number): string => `u${hexText(mix(hashText('df_unified_id'), user))}`;
+export const unifiedId = (user: number): string => `u${hexOf(mix(hashOf('df_unified_id'), user))}`;
 
 /** The number of a user as a text, with leading zeros. */
 export const externalId = (user: number): string => String(user).padStart(8, '0');
@@ -32,7 +32,7 @@ export const PROFILE_PROPERTIES: readonly string[] = Object.keys(ATTRIBUTES);
 /** The profile of a user, by column; an absent value is an empty text. */
 export function profileOf(user: number): Readonly<Record<string, string>> {
   const attributes = Object.entries(ATTRIBUTES).map(([name, { share, draw }]) => {
-    const random = seededRandom(user, hashText(name));
+    const random = seededRandom(user, hashOf(name));
     return [name, random() < share ? draw(random) : ''];
   });
   return { df_unified_id: unifiedId(user), df_external_id: externalId(user), ...Object.fromEntries(attributes) };

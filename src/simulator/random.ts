@@ -11,7 +11,7 @@ export function mix(a: number, b: number): number {
 }
 
 /** FNV-1a over UTF-16 code units. */
-export function hashText(text: string): number {
+export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> 0;
@@ -31,4 +31,4 @@ export const drawNumber = (random: Random, count: number): number => Math.floor(
 
 export const drawFrom = <T>(random: Random, values: readonly T[]): T => values[drawNumber(random, values.length)];
 
-export const hexText = (hash: number): string => hash.toString(16).padStart(8, '0');
+export const hexOf = (hash: number): string => hash.toString(16).padStart(8, '0');

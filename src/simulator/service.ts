@@ -43,7 +43,7 @@ export class SimulatedService {
   }
 
   /** Counts a request that the limit lets through. Gives the scenario's answer to it, once that is due. */
-  async nextPlannedAnswer(operation: Operation, signal: AbortSignal, id?: string): Promise<Partial<PlannedAnswer>> {
+  async awaitPlannedAnswer(operation: Operation, signal: AbortSignal, id?: string): Promise<Partial<PlannedAnswer>> {
     const requestNumber = ++this.#counts[operation];
     const plannedAnswer = this.scenario.answers.find((answer) => {
       const isNth = answer.nth === undefined || answer.nth.includes(requestNumber);
@@ -80,5 +80,5 @@ export function answerFailure(exchange: Exchange, status: number, message: strin
   answerJson(exchange, status, { result: 'fail', message }, headers);
 }
 
-export const retryAfter = (seconds: number | undefined): HeaderFields =>
+export const retryAfterHeader = (seconds: number | undefined): HeaderFields =>
   seconds === undefined ? {} : { 'Retry-After': String(seconds) };

@@ -60,13 +60,13 @@ export async function startSimulator({
 }
 
 async function serveRequest(service: SimulatedService, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const connection = new AbortController();
-  res.once('close', () => connection.abort());
-  res.on('error', () => connection.abort());
+  const controller = new AbortController();
+  res.once('close', () => controller.abort());
+  res.on('error', () => controller.abort());
   try {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
     const body = tryParseJson(await text(req));
-    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), signal: connection.signal };
+    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), signal: controller.signal };
     const serve = ROUTES.get(pathname);
     if (serve === undefined) answerFailure(exchange, 404, 'not_found');
     else await serve(exchange);

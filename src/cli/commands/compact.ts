@@ -11,8 +11,8 @@ export const command = defineCommand({
   async run(values, context) {
     const { place } = readPlaceAndConfig(values, [duckdb], context);
     const { compactFile } = await import('../../targets/duckdb/file-copy.ts');
-    const what = `Compacting ${place.address}`;
-    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(what, compactFile(place), context);
+    const activity = `Compacting ${place.address}`;
+    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(activity, compactFile(place), context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
     return { result, lines: [`${place.address}: ${formatCount(rows, 'row')}, ${size}.`] };

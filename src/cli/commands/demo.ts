@@ -109,8 +109,8 @@ async function queryLines(place: Place, columns: number): Promise<string[]> {
       const rows = await engine.rows(sql);
       const query = sql.split('\n').map((line) => `  │ ${line}`);
       const header = Object.keys(rows[0] ?? {});
-      const texts = rows.map((row) => Object.values(row).map((value) => String(value ?? '')));
-      lines.push(...wrappedLines(title, columns), ...query, ...tableLines(header, texts, columns), '');
+      const cells = rows.map((row) => Object.values(row).map((value) => String(value ?? '')));
+      lines.push(...wrappedLines(title, columns), ...query, ...tableLines(header, cells, columns), '');
     }
     return lines;
   });

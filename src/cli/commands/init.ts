@@ -113,9 +113,9 @@ function problemOf(check: () => unknown): string | undefined {
 /** Asks what `forget` and the syncs after it need; undefined if nobody is to be erased. */
 async function askErasure(prompts: Prompts) {
   if (!(await prompts.confirm('Will you also erase people from what is loaded?'))) return undefined;
-  const folder = 'Folder of the ledger, which proves erasures, and of the list that keeps people away';
+  const question = 'Folder of the ledger, which proves erasures, and of the list that keeps people away';
   const folderProblem = (path: string) => problemOf(() => checkLocalPath(pathInFolder(path, '.')));
-  return { erasure: { ledger_dir: await prompts.text(folder, 'ledger', folderProblem) } };
+  return { erasure: { ledger_dir: await prompts.text(question, 'ledger', folderProblem) } };
 }
 
 function nextSteps(path: string, isErasing: boolean): string[] {

@@ -32,8 +32,8 @@ export const command = defineCommand({
     if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(loadOptions(place, config, context));
-    const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, { file, day }, planConfig, context), context);
-    const { summary, failure } = await withRunRecord(sink, load, context);
+    const work = () => withElapsedTime(`Loading ${file}`, loadDay(sink, { file, day }, planConfig, context), context);
+    const { summary, failure } = await withRunRecord(sink, work, context);
     if (failure !== undefined) throw failure.error;
     const { rows, days_changed, next_from_date: cursor } = summary;
     const rowsText = formatCount(rows, `row of ${day} is`, `rows of ${day} are`);

@@ -28,11 +28,11 @@ export const command = defineCommand({
     const before = subtractAge(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance(place);
     const { days, rows } = await withElapsedTime(`Pruning ${address}`, maintenance.prune(before, execute), context);
-    const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
+    const loss = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
     const result = { v: 1, target: target.name, place: address, before, executed: execute, days, rows };
     if (days.length === 0)
       return { result, lines: [`Nothing to remove: ${address} has no rows of days before ${before}.`] };
-    const line = execute ? `Removed ${what} from ${address}.` : `This would remove ${what}. To do so, add --execute.`;
+    const line = execute ? `Removed ${loss} from ${address}.` : `This would remove ${loss}. To do so, add --execute.`;
     return { result, lines: [line] };
   },
 });

@@ -70,7 +70,7 @@ function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {
 function statusLines(status: Status): string[] {
   const { place, days, rows, first_day, last_day, profiles, cursor, days_until_loss: daysLeft, last_run: run } = status;
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
-  const daysText = (what: string, names: readonly string[]) => names.length > 0 && `${what}: ${formatDays(names)}`;
+  const daysText = (label: string, names: readonly string[]) => names.length > 0 && `${label}: ${formatDays(names)}`;
   const lines = [
     `${place}: ${formatCount(rows, 'row')} in ${formatCount(days, 'day')}${span}`,
     profiles && `User profiles: ${withSeparators(profiles.rows)}, as of ${formatTime(profiles.as_of)} UTC`,

@@ -8,7 +8,7 @@ export interface Progress {
 }
 
 const TICK_MS = 500;
-const LINE_EVERY_MS = 30_000;
+const LOG_EVERY_MS = 30_000;
 
 /** Shows how far `work` is until it has settled. */
 export async function withProgress<T>(
@@ -16,13 +16,13 @@ export async function withProgress<T>(
   work: Promise<T>,
   { terminal, clock, logger }: Context,
 ): Promise<T> {
-  let lastLineAt = clock.now();
+  let lastLoggedAt = clock.now();
   const ticker = setInterval(() => {
     const { text, bar } = progress();
     terminal.showStatus(bar === undefined ? text : `${bar} ${text}`);
-    if (terminal.isInteractive || clock.now() - lastLineAt < LINE_EVERY_MS) return;
+    if (terminal.isInteractive || clock.now() - lastLoggedAt < LOG_EVERY_MS) return;
     logger.info('run.progress', text);
-    lastLineAt = clock.now();
+    lastLoggedAt = clock.now();
   }, TICK_MS);
   try {
     return await work;

@@ -195,7 +195,8 @@ export class TestService {
     const { rowsPerDay = 40, serviceId } = this.#options;
     const { columns } = this.#scenario;
     const dataset = new Dataset(serviceId, rowsPerDay);
-    const query = { from: day, to: day, events: EVERYTHING, properties: EVERYTHING, now: Number.POSITIVE_INFINITY };
+    const filters = { eventFilter: EVERYTHING, propertyFilter: EVERYTHING };
+    const query = { from: day, to: day, ...filters, now: Number.POSITIVE_INFINITY };
     const header = dataset.header(query);
     const out: TruthRow[] = [];
     for (const row of dataset.rows(query)) {
