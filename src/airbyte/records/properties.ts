@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { compareUtf8 } from '../../base/text.ts';
-import { type HeaderColumn, ITEM_PREFIX } from '../../cells/header.ts';
+import { type HeaderColumn, ITEM_PREFIX, REQUIRED_COLUMNS } from '../../cells/header.ts';
 import { foldName, UNNAMED_COLUMN } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName, type StreamSchemas } from './streams.ts';
@@ -12,10 +12,10 @@ const HASH_DIGITS = 6;
 
 /** A column of the export that a stream has. */
 interface StreamColumn {
-  /** The name that it has unless another column has the same one. */
-  readonly plainName: string;
   readonly column: HeaderColumn;
   readonly index: number;
+  /** The names that it may have in the records, the plain one first. */
+  readonly possibleNames: readonly string[];
 }
 
 /** A column with the name that it has in the records. */
@@ -33,63 +33,50 @@ export const discoveredProperties = (stream: StreamName, header: readonly Header
  * The columns of a header that a stream has, as its catalog names them; undefined if it lacks them. A catalog
  * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
-export const configuredProperties = ({ name: stream, schemas }: StreamSchemas, header: readonly HeaderColumn[]) =>
-  properties(
-    stream,
-    header,
-    (name) => schemas.has(name),
-    (name) => name,
-  );
+export function configuredProperties({ name: stream, schemas }: StreamSchemas, header: readonly HeaderColumn[]) {
+  const isOffered = (name: string) => schemas.has(name);
+  const exactName = (name: string) => name;
+  return properties(stream, header, isOffered, exactName);
+}
 
-/** Gives each column the first of its names that is offered and free. Names are equal if their `keyOf` is. */
+/** Gives each column the first of its names that is offered and not taken. Names are the same if their `keyOf` is. */
 function properties(
   stream: StreamName,
   header: readonly HeaderColumn[],
   isOffered: (name: string) => boolean,
   keyOf: (name: string) => string,
 ): readonly Property<string | undefined>[] {
-  const takenKeys = new Set(reservedNames(stream).map(keyOf));
-  const columns = streamColumns(stream, header).map((streamColumn) => {
-    const name = possibleNames(streamColumn).find((name) => isOffered(name) && !takenKeys.has(keyOf(name)));
+  const { hasColumn, addedProperties } = STREAMS[stream];
+  const takenKeys = new Set([KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(addedProperties)].map(keyOf));
+  const columns = header
+    .map((column, index): StreamColumn => ({ column, index, possibleNames: possibleNames(stream, column) }))
+    .filter(({ column }) => hasColumn(column))
+    .sort(compareByRightToName);
+  const namedColumns = columns.map((streamColumn) => {
+    const name = streamColumn.possibleNames.find((name) => isOffered(name) && !takenKeys.has(keyOf(name)));
     if (name !== undefined) takenKeys.add(keyOf(name));
     return { ...streamColumn, name };
   });
-  return columns.sort((a, b) => a.index - b.index);
+  return namedColumns.sort((a, b) => a.index - b.index);
 }
 
-/** Names of properties that no column may have. */
-function reservedNames(stream: StreamName): readonly string[] {
-  return [KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(STREAMS[stream].addedProperties)];
-}
-
-/** The columns of a header that a stream has, in the order in which they get names, whatever that of the header. */
-function streamColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly StreamColumn[] {
-  const { selection, hasColumn } = STREAMS[stream];
-  const columns = header
-    .map((column, index) => ({ plainName: column.source || UNNAMED_COLUMN, column, index }))
-    .filter(({ column }) => hasColumn(column));
-  const caseRank = ({ plainName }: StreamColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  const namedColumns = selection === 'rows_with_item' ? withShortNames(stream, columns) : columns;
-  return namedColumns.sort((a, b) => caseRank(a) - caseRank(b) || compareUtf8(a.column.source, b.column.source));
-}
-
-/** The columns of a stream of items. An item column loses its prefix, unless its short name is taken. */
-function withShortNames(stream: StreamName, columns: readonly StreamColumn[]): StreamColumn[] {
-  const otherNames = columns.flatMap(({ column }) => (isItemGroup(column.group) ? [] : [column.source]));
-  const takenNames = new Set([...reservedNames(stream), ...otherNames].map(foldName));
-  return columns.map((streamColumn) => {
-    const shortName = streamColumn.plainName.slice(ITEM_PREFIX.length);
-    const isShortened = isItemGroup(streamColumn.column.group) && !takenNames.has(foldName(shortName));
-    return isShortened ? { ...streamColumn, plainName: shortName } : streamColumn;
-  });
+/** The order in which columns get names, whatever that of the header. */
+function compareByRightToName(a: StreamColumn, b: StreamColumn): number {
+  const caseRank = ({ possibleNames: [name] }: StreamColumn) => (name === name.toLowerCase() ? 0 : 1);
+  return caseRank(a) - caseRank(b) || compareUtf8(a.column.source, b.column.source);
 }
 
 /**
- * The names that a column may have. The others are made distinct by the hash of its name in the export. Of equal
- * columns, the second is the first that needs a hash. Only the third needs a text of its own.
+ * The names that a column may have. In a stream of items an item column loses its prefix, unless every export has a
+ * column of the short name. The last names have the hash of the column's name in the export. Of equal columns, the
+ * second is the first that needs a hash. Only the third needs a text of its own.
  */
-function possibleNames({ plainName, column: { source, occurrence } }: StreamColumn): readonly string[] {
+function possibleNames(stream: StreamName, { source, occurrence, group }: HeaderColumn): readonly string[] {
+  const fullName = source || UNNAMED_COLUMN;
+  const shortName = source.slice(ITEM_PREFIX.length);
+  const losesPrefix = STREAMS[stream].selection === 'rows_with_item' && isItemGroup(group);
+  const isShortened = losesPrefix && !REQUIRED_COLUMNS.includes(foldName(shortName));
   const distinctSource = occurrence < 3 ? source : `${source}#${occurrence}`;
   const hash = createHash('sha256').update(distinctSource).digest('hex').slice(0, HASH_DIGITS);
-  return [plainName, `${plainName}_${hash}`, `${plainName}_${hash}_${hash}`];
+  return [...(isShortened ? [shortName] : []), fullName, `${fullName}_${hash}`, `${fullName}_${hash}_${hash}`];
 }

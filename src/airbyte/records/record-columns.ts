@@ -2,17 +2,8 @@ import { isObject, type JsonObject } from '../../base/json.ts';
 import type { ColumnScan } from '../../cells/columns/column-scanner.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { COLUMN_TYPES, type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
-import { type CellForms, DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
+import { DATETIME_OFFSET } from '../../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-
-/**
- * What the scan of a file leaves to check in a cell before it is written.
- *
- *   nothing     all cells fit, and none is absent
- *   null_text   all cells fit; the text `null` has no value
- *   forms       a cell with another text than `null` may not fit
- */
-type CellCheck = 'nothing' | 'null_text' | 'forms';
 
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
@@ -25,7 +16,8 @@ export interface RecordColumn {
   readonly codec: ColumnCodec;
   /** The zone of datetimes that name none. */
   readonly zone: Zone | undefined;
-  readonly check: CellCheck;
+  /** True if the scan has shown that all cells of the file fit. */
+  readonly allCellsFit: boolean;
 }
 
 /** How the cells of a column are written under the configured JSON schema of its property. `zone`: the configured one. */
@@ -43,15 +35,8 @@ export function recordColumn(
     codec,
     zone: cellZone,
     // The scan read the cells in `zone`. Without one `9999-12-31T23:00:00-05:00` fitted; in UTC it is of the year 10000.
-    check: cellZone === zone || cellZone === undefined ? checkOf(codec, forms) : 'forms',
+    allCellsFit: fits(codec, forms) && (cellZone === zone || cellZone === undefined),
   };
-}
-
-function checkOf(codec: ColumnCodec, forms: CellForms): CellCheck {
-  // Behind a cell that fits a string alone the scan looks for no other form.
-  if (!fits(codec, forms)) return 'forms';
-  const isNullAbsent = (codec.forms & NULL_TEXT) === 0;
-  return isNullAbsent && (forms & NULL_TEXT) !== 0 ? 'null_text' : 'nothing';
 }
 
 /** What stands before the value of a member: `,"name":`. */

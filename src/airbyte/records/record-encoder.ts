@@ -3,6 +3,7 @@ import type { ByteBuffer } from '../../base/byte-buffer.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { LOG_ID } from '../../cells/header.ts';
 import { CellClassifier, fits } from '../../cells/types/column-types.ts';
+import { NULL_TEXT } from '../../cells/types/forms.ts';
 import { writeString } from '../../cells/types/string.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
@@ -67,9 +68,9 @@ export class RecordEncoder {
     const stream = this.#stream;
     this.#columns = columns.map(() => undefined);
     this.#lineRoom = FRAME_ROOM;
-    for (const { name, plainName, index } of configuredProperties(stream, columns)) {
+    for (const { name, possibleNames, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
-        this.stats.unsentColumns.add(plainName);
+        this.stats.unsentColumns.add(possibleNames[0]);
         continue;
       }
       const column = recordColumn(name, columns[index], stream.schemas.get(name), this.#zone);
@@ -111,10 +112,11 @@ export class RecordEncoder {
     const lines = this.#lines;
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
-    const { check, codec } = column;
-    if (check !== 'nothing' && isNullText(bytes, start, end)) return;
+    const { codec } = column;
+    const isAbsent = (codec.forms & NULL_TEXT) === 0 && isNullText(bytes, start, end);
+    if (isAbsent) return;
     lines.append(column.label);
-    if (check !== 'forms' || fits(codec, this.#classifier.formsOf(bytes, start, end, column.zone))) {
+    if (column.allCellsFit || fits(codec, this.#classifier.formsOf(bytes, start, end, column.zone))) {
       lines.end = codec.writeJson(bytes, start, end, lines.bytes, lines.end);
     } else {
       this.#misfits.push({ column, k });
