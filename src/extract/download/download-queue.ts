@@ -19,7 +19,7 @@ export class DownloadQueue {
   readonly #deps: DownloadDeps;
   readonly #stop: AbortController;
   /** Each until its result is delivered. */
-  readonly #startedDownloads = new Map<Day, Promise<DayResult>>();
+  readonly #resultsByDay = new Map<Day, Promise<DayResult>>();
   /** The newest day that is known to be gone: the service exports no day before it. */
   #newestGoneDay: Day | undefined;
 
@@ -41,18 +41,18 @@ export class DownloadQueue {
   }
 
   /**
-   * The results in the order of days; beside the days of `#sendFirst` at most `maxConcurrentExports` are downloaded
-   * ahead. Throws a failure that ends the run when the turn of its day comes; of those days at once.
+   * The results in the order of days. Beside the deciding days at most `maxConcurrentExports` are downloaded ahead.
+   * Throws a failure that ends the run when the turn of its day comes, that of a deciding day at once.
    */
   async *dayResults(): AsyncGenerator<DayResult, void, undefined> {
     const { signal } = this.#deps;
-    await this.#sendFirst();
-    this.#startDownloads(0);
+    await this.#downloadDecidingDays();
+    this.#downloadAhead(0);
     for (const [i, day] of this.#days.entries()) {
       const dayResult = await this.#downloadOnce(day);
       signal.throwIfAborted();
-      this.#startedDownloads.delete(day);
-      this.#startDownloads(i + 1);
+      this.#resultsByDay.delete(day);
+      this.#downloadAhead(i + 1);
       yield dayResult;
     }
   }
@@ -62,13 +62,13 @@ export class DownloadQueue {
    * includes its end. Then, in a first run, the newest days that are over, until one proves that the service exports
    * days. Then the newest day that is probably gone: all days before a gone one are gone, too.
    */
-  async #sendFirst(): Promise<void> {
+  async #downloadDecidingDays(): Promise<void> {
     const { endProofDay, settings, clock } = this.#deps;
-    if (endProofDay !== undefined) await this.#downloadFirst(endProofDay);
+    if (endProofDay !== undefined) await this.#downloadDecidingDay(endProofDay);
     await this.#proveExports();
     const oldestDay = oldestExportedDay(clock.now(), settings.historyDays);
     const possiblyGoneDay = this.#days.findLast((day) => day < oldestDay);
-    if (possiblyGoneDay !== undefined) await this.#downloadFirst(possiblyGoneDay);
+    if (possiblyGoneDay !== undefined) await this.#downloadDecidingDay(possiblyGoneDay);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
@@ -77,7 +77,7 @@ export class DownloadQueue {
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
-      const dayResult = await this.#downloadFirst(day);
+      const dayResult = await this.#downloadDecidingDay(day);
       if (dayResult.kind !== 'unproven') return;
       codes.add(dayResult.emptyAnswer.code);
     }
@@ -86,24 +86,24 @@ export class DownloadQueue {
   }
 
   /** Downloads a day before others. Throws its failure if the service has given no answer at all. */
-  async #downloadFirst(day: Day): Promise<DayResult> {
+  async #downloadDecidingDay(day: Day): Promise<DayResult> {
     const dayResult = await this.#downloadOnce(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
     return dayResult;
   }
 
-  #startDownloads(firstIndex: number): void {
+  #downloadAhead(firstIndex: number): void {
     const { maxConcurrentExports } = this.#deps.settings;
     for (const day of this.#days.slice(firstIndex, firstIndex + maxConcurrentExports)) this.#downloadOnce(day);
   }
 
   /** Downloads a day; a download that has begun is not begun again. */
   #downloadOnce(day: Day): Promise<DayResult> {
-    const startedDownload = this.#startedDownloads.get(day) ?? this.#download(day);
-    this.#startedDownloads.set(day, startedDownload);
+    const result = this.#resultsByDay.get(day) ?? this.#download(day);
+    this.#resultsByDay.set(day, result);
     // A failure is thrown when it is the turn of its day.
-    startedDownload.catch(() => {});
-    return startedDownload;
+    result.catch(() => {});
+    return result;
   }
 
   async #download(day: Day): Promise<DayResult> {
@@ -116,7 +116,7 @@ export class DownloadQueue {
   /** Ends all downloads and removes their files. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('the run has ended'));
-    await Promise.allSettled(this.#startedDownloads.values());
+    await Promise.allSettled(this.#resultsByDay.values());
     await this.#deps.spool.remove();
   }
 }

@@ -26,16 +26,21 @@ const KNOWN_EVENT_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
+/** `failed`: a part cannot be exported, or none came as CSV. */
+type PartsResult =
+  | { readonly kind: 'parts'; readonly files: readonly CheckedFile[] }
+  | { readonly kind: 'failed'; readonly error: UserError };
+
 /**
  * Downloads a day that is too large in parts, within the user's own filter: each known event name with `include`, the
- * rest with `exclude`. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported.
+ * rest with `exclude`. `eventNames`: those that this run has seen.
  */
 export async function downloadParts(
   day: Day,
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
   download: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
-): Promise<readonly CheckedFile[] | UserError> {
+): Promise<PartsResult> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   /** What the last part leaves out: the names that the user excludes, then those of the parts before it. */
   const excludedNames = new Set(userCondition === 'exclude' ? events : []);
@@ -47,9 +52,9 @@ export async function downloadParts(
     const part = await download(overrides);
     return part.kind === 'empty' ? download(overrides) : part;
   };
-  const fail = async (whichEvents: string, failure: DownloadFailure) => {
+  const fail = async (whichEvents: string, failure: DownloadFailure): Promise<PartsResult> => {
     await removeFiles(files);
-    return tooLargeError(day, whichEvents, failure);
+    return { kind: 'failed', error: tooLargeError(day, whichEvents, failure) };
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await downloadPart({ events: [name], eventsCondition: 'include' });
@@ -66,7 +71,7 @@ export async function downloadParts(
     else if (otherEvents.kind === 'empty') lastFailure = otherEvents;
     else return fail(`other than the ${excludedNames.size} known`, otherEvents);
   }
-  if (files.length > 0 || lastFailure === undefined) return files;
+  if (files.length > 0 || lastFailure === undefined) return { kind: 'parts', files };
   // A day that is too large has rows: parts without any file say nothing about it.
   return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name', lastFailure);
 }

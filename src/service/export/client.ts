@@ -90,7 +90,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      throw new InterruptedExport(this.#failureFor(error, 'base_url'), error);
+      throw new InterruptedExport(this.#failureOfError(error, 'base_url'), error);
     }
   }
 
@@ -101,16 +101,16 @@ export class ExportClient implements ExportService {
     try {
       const { mayBeCsv, stream } = status === 200 ? await peekBody(bytes) : { mayBeCsv: false, stream: bytes };
       // What came before a failure may name its reason.
-      if (!mayBeCsv) return this.#failureIn(httpAnswer, await firstBytes(stream, { keepsPart: true }));
+      if (!mayBeCsv) return this.#failureOfAnswer(httpAnswer, await firstBytes(stream, { keepsPart: true }));
       checkCharset(headers);
       return { kind: 'data', stream: this.#csvStream(stream, waitLimit.callerSignal) } as const;
     } catch (error) {
-      return this.#failureFor(error);
+      return this.#failureOfError(error);
     }
   }
 
   /** What an answer that is not data means. */
-  #failureIn({ status }: HttpAnswer, startBytes: Buffer): RequestFailure {
+  #failureOfAnswer({ status }: HttpAnswer, startBytes: Buffer): RequestFailure {
     const traits: ExportTraits = {
       status,
       content: contentOf(startBytes),
@@ -127,12 +127,12 @@ export class ExportClient implements ExportService {
       yield* stream;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedExport(this.#failureFor(error), error);
+      throw new InterruptedExport(this.#failureOfError(error), error);
     }
   }
 
   /** What it means that no answer came, or no whole body. `addressKey`: as of `networkProblem`. Throws a defect. */
-  #failureFor(error: unknown, addressKey?: string): RequestFailure {
+  #failureOfError(error: unknown, addressKey?: string): RequestFailure {
     const { host } = this.#transport;
     if (error instanceof TimeLimitReached) {
       const clause = `${host} sent nothing for ${formatDuration(error.afterMs)}`;

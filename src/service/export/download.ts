@@ -42,86 +42,87 @@ const MAX_QUOTA_REFUSALS = 50;
 const SPLIT_AFTER_ATTEMPTS = 3;
 
 /** Sends an export until its answer is final. Throws what its output throws, and UserErrors of the quota. */
-export const downloadChecked = <Output extends BodyOutput>(
+export async function downloadChecked<Output extends BodyOutput>(
   options: DownloadOptions<Output>,
-): Promise<DownloadResult<Output>> => new Download(options).run();
-
-class Download<Output extends BodyOutput> {
-  readonly #options: DownloadOptions<Output>;
-  /** Lengths of the bodies whose last line may be cut, in bytes. */
-  readonly #suspectLengths = new Set<number>();
-
-  constructor(options: DownloadOptions<Output>) {
-    this.#options = options;
-  }
-
-  async run(): Promise<DownloadResult<Output>> {
-    const { label, clock, random, signal, logger } = this.#options;
-    const pauses = [...jitteredPauses(BACKOFF, random)];
-    const failures: RequestFailure[] = [];
-    for (let exports = 1; ; exports++) {
-      const bodyOrFailure = await this.#sendOnce();
-      if (bodyOrFailure.kind === 'checked') {
-        this.#warnOfInvalidUtf8(bodyOrFailure);
-        return { ...bodyOrFailure, exports };
-      }
-      const next = afterFailure(bodyOrFailure, failures, label);
-      if (next.kind === 'stop') return { ...next.failure, exports };
-      failures.push(bodyOrFailure);
-      if (next.kind === 'send') continue;
-      const { attempt } = next;
-      const pause = pauses[attempt - 1];
-      const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(bodyOrFailure)}`;
-      const fields = { attempt, cause: bodyOrFailure.code, pause_ms: pause };
-      logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
-      await clock.sleep(pause, signal);
+): Promise<DownloadResult<Output>> {
+  const { label, clock, random, signal, logger } = options;
+  const pauses = [...jitteredPauses(BACKOFF, random)];
+  const failures: RequestFailure[] = [];
+  const suspectLengths = new Set<number>();
+  for (let exports = 1; ; exports++) {
+    const bodyOrFailure = await sendOnce(options, suspectLengths);
+    if (bodyOrFailure.kind === 'checked') {
+      warnOfInvalidUtf8(bodyOrFailure, options);
+      return { ...bodyOrFailure, exports };
     }
+    const next = afterFailure(bodyOrFailure, failures, label);
+    if (next.kind === 'stop') return { ...next.failure, exports };
+    failures.push(bodyOrFailure);
+    if (next.kind === 'send') continue;
+    const { attempt } = next;
+    const pause = pauses[attempt - 1];
+    const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(bodyOrFailure)}`;
+    const fields = { attempt, cause: bodyOrFailure.code, pause_ms: pause };
+    logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
+    await clock.sleep(pause, signal);
   }
+}
 
-  #warnOfInvalidUtf8({ scan }: CheckedBody): void {
-    const { label, logger } = this.#options;
-    const { cells, first } = scan.invalidUtf8;
-    if (first === undefined) return;
-    const message =
-      `${label}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
-      `first in row ${first.row}, column ${first.column}.`;
-    logger.warn('export.invalid_utf8', message, { cells, ...first });
-  }
-
-  /** Sends the request once and checks its body. A body that is broken gives no data, as does no answer. */
-  async #sendOnce(): Promise<CheckedBody<Output> | RequestFailure> {
-    const { service, request, openOutput, signal } = this.#options;
+/** Sends the request once and checks its body. A body that is broken gives no data, as does no answer. */
+async function sendOnce<Output extends BodyOutput>(
+  options: DownloadOptions<Output>,
+  suspectLengths: Set<number>,
+): Promise<CheckedBody<Output> | RequestFailure> {
+  const { service, request, openOutput, signal } = options;
+  signal.throwIfAborted();
+  try {
+    return await service.export(request, signal, async (answer) => {
+      if (answer.kind !== 'data') return answer;
+      const body = await checkBody(answer.stream, await openOutput(), options);
+      const failure = lastLineFailure(body, options, suspectLengths);
+      if (failure !== undefined) await body.output.discard?.();
+      return failure ?? body;
+    });
+  } catch (error) {
     signal.throwIfAborted();
-    try {
-      return await service.export(request, signal, async (answer) =>
-        answer.kind === 'data'
-          ? this.#checkLastLine(await checkBody(answer.stream, await openOutput(), this.#options))
-          : answer,
-      );
-    } catch (error) {
-      signal.throwIfAborted();
-      return failureOf(error);
-    }
+    return failureOf(error);
   }
+}
 
-  /**
-   * The body, or no data if its last line may be cut, since it does not end as the files of this service do. Another
-   * download that ends so confirms it: one of the same length, or any where rows may be added. Rows may come in another
-   * order.
-   */
-  async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | RequestFailure> {
-    const { expectsFinalNewline = true, rowsMayChange = false } = this.#options;
-    const { hasFinalNewline, rows } = body.scan;
-    // A header alone may have a line end where the last row has none.
-    const endsAsUsual = hasFinalNewline === expectsFinalNewline || (hasFinalNewline && rows === 0);
-    const isFirst = this.#suspectLengths.size === 0;
-    const isConfirmed = rowsMayChange ? !isFirst : this.#suspectLengths.has(body.bytes);
-    if (endsAsUsual || isConfirmed) return body;
-    await body.output.discard?.();
-    this.#suspectLengths.add(body.bytes);
-    const clause = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
-    return { kind: 'retry', code: 'last_line', clause };
-  }
+/**
+ * A failure if the last line of a body may be cut, since it does not end as the files of this service do. Another
+ * download that ends so confirms it: one of the same length, or any where rows may be added. Rows may come in another
+ * order. `suspectLengths`: those of such bodies of this download, in bytes.
+ */
+function lastLineFailure(
+  { scan, bytes }: CheckedBody,
+  {
+    expectsFinalNewline = true,
+    rowsMayChange = false,
+  }: Pick<DownloadOptions<BodyOutput>, 'expectsFinalNewline' | 'rowsMayChange'>,
+  suspectLengths: Set<number>,
+): RequestFailure | undefined {
+  const { hasFinalNewline, rows } = scan;
+  // A header alone may have a line end where the last row has none.
+  const endsAsUsual = hasFinalNewline === expectsFinalNewline || (hasFinalNewline && rows === 0);
+  const isFirst = suspectLengths.size === 0;
+  const isConfirmed = rowsMayChange ? !isFirst : suspectLengths.has(bytes);
+  if (endsAsUsual || isConfirmed) return undefined;
+  suspectLengths.add(bytes);
+  const clause = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
+  return { kind: 'retry', code: 'last_line', clause };
+}
+
+function warnOfInvalidUtf8(
+  { scan }: CheckedBody,
+  { label, logger }: Pick<DownloadOptions<BodyOutput>, 'label' | 'logger'>,
+): void {
+  const { cells, first } = scan.invalidUtf8;
+  if (first === undefined) return;
+  const message =
+    `${label}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
+    `first in row ${first.row}, column ${first.column}.`;
+  logger.warn('export.invalid_utf8', message, { cells, ...first });
 }
 
 /** `send`: the quota holds the next request back. `pause`: after an attempt, counted from 1. */
