@@ -2,20 +2,19 @@
 //
 //   HeaderColumn    of one header: its name, its group, and the type that the service declares
 //   ColumnScan      of one file: what all of its cells hold
-//   DayColumn       of one day: the same, from all files of the day
+//   DayColumn       of one day: the forms of its cells in all files of the day
 //   StoredColumn    of a table: its name there, its type, and the forms of its cells in all days
 //   TypedColumn     a stored column with a type: only then the table has it
 //   PlannedColumn   a stored column after a batch, with its type before
 
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
-import type { ColumnScan } from '../cells/columns/column-scanner.ts';
 import { columnKey, type HeaderColumn } from '../cells/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { columnsToAdd } from './column-names.ts';
-import { type ColumnSettings, configuredTypeOf, type TypeAfterDay, typeAfterDay } from './column-type.ts';
+import { acceptedTypeOf, type ColumnSettings, type TypeAfterDay, typeAfterDay } from './column-type.ts';
 import type { ColumnChange } from './place-state.ts';
 import { EVENTS, type StoredColumn, type TypedColumn } from './tables.ts';
 
@@ -75,23 +74,20 @@ export function planColumns(
 /** The columns of a new table of events before its first day. A pinned schema names more than every table has. */
 export function columnsOfNewTable(settings: ColumnSettings): StoredColumn[] {
   const columns = [...EVENTS.initialColumns, ...columnsToAdd(EVENTS.initialColumns, new Map(), settings)];
-  return columns.map((column) => {
-    return { ...column, type: configuredTypeOf(column, columns, settings).configuredType ?? column.type };
-  });
+  return columns.map((column) => ({ ...column, type: acceptedTypeOf(column, columns, settings) ?? column.type }));
 }
 
-/** What is known of a column of a day from the scans of its files. */
-type DayColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms'>;
-
-/** The cells of a column that a day lacks. A column of the service keeps its stored type on such a day. */
-const NO_CELLS = { declaredType: undefined, forms: 0 } as const;
+/** A column of a day, with the forms of its cells in all files of the day. */
+interface DayColumn extends HeaderColumn {
+  readonly forms: CellForms;
+}
 
 /** The columns of a day by key, in the order of first occurrence; none for an answer without a header. */
 function dayColumnsOf({ files }: CheckedDay): ReadonlyMap<string, DayColumn> {
   const dayColumns = new Map<string, DayColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
-    const { forms } = dayColumns.get(column.key) ?? NO_CELLS;
-    dayColumns.set(column.key, { ...column, forms: forms | column.forms });
+    const earlierForms = dayColumns.get(column.key)?.forms ?? 0;
+    dayColumns.set(column.key, { ...column, forms: earlierForms | column.forms });
   }
   return dayColumns;
 }
@@ -111,9 +107,8 @@ function planDay(
   const isFrozen = settings.schemaMode === 'freeze' && (settings.pinnedTypes !== undefined || hasCells);
   const changes: PlannedChange[] = [];
   const columns = tableColumns.map((column): PlannedColumn => {
-    const dayColumn = dayColumns.get(columnKey(column)) ?? NO_CELLS;
-    const { forms } = dayColumn;
-    const typeAfter = typeAfterDay(column, dayColumn, { columns: tableColumns, isFrozen }, settings);
+    const { declaredType, forms = 0 } = dayColumns.get(columnKey(column)) ?? {};
+    const typeAfter = typeAfterDay(column, { declaredType, forms }, { columns: tableColumns, isFrozen }, settings);
     const fromType = isFirstDay ? null : column.type;
     const toType = typeAfter.type;
     if (toType !== null && toType !== fromType) {
@@ -136,8 +131,8 @@ function planDay(
  *     double                              1.5                                        absent
  *     not in the table                    1.50, in `_rescued`                        a text beside others, else absent
  */
-function dayCellsOf(forms: CellForms, { type, isInferred }: TypeAfterDay): DayCells {
-  if (type === 'string' && !isInferred) return { forms: STRING, hasAbsentNull: false };
+function dayCellsOf(forms: CellForms, { type, isFixed }: TypeAfterDay): DayCells {
+  if (type === 'string' && isFixed) return { forms: STRING, hasAbsentNull: false };
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
   const isText = type === 'string' || (type === null && (forms & STRING) !== 0);
   return { forms, hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0 };

@@ -27,34 +27,33 @@ export function settingsOfTable({ isSnapshot, initialColumns }: Table, settings:
   return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
-/** The type that settings give a column: of `columnTypes`, else of the pinned schema, and whether that names it. */
-export function settledType(
+/** The type that the pinned schema gives a column. It names columns as the export does, and of equal ones the first. */
+const pinnedTypeOf = (
   { source, occurrence }: Pick<StoredColumn, 'source' | 'occurrence'>,
   columns: readonly Pick<StoredColumn, 'source'>[],
-  { columnTypes, pinnedTypes }: Pick<ColumnSettings, 'columnTypes' | 'pinnedTypes'>,
-) {
-  // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
-  const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined;
-  const configuredType = settingOf(columnTypes, nfc(source), columns) ?? pinnedType;
-  return { configuredType, isPinned: pinnedType !== undefined };
-}
+  { pinnedTypes }: Pick<ColumnSettings, 'pinnedTypes'>,
+): ColumnType | undefined => (occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined);
 
-/** As `settledType`, for a stored column. Throws a configuration failure if its values may not fit the type. */
-export function configuredTypeOf(
+/** The type that settings give a column: of `columnTypes`, which mean all columns of a name, else of the pinned schema. */
+export const configuredTypeOf = (
+  column: Pick<StoredColumn, 'source' | 'occurrence'>,
+  columns: readonly Pick<StoredColumn, 'source'>[],
+  settings: Pick<ColumnSettings, 'columnTypes' | 'pinnedTypes'>,
+): ColumnType | undefined =>
+  settingOf(settings.columnTypes, nfc(column.source), columns) ?? pinnedTypeOf(column, columns, settings);
+
+/** As `configuredTypeOf`, for a stored column. Throws a configuration failure if its values may not fit the type. */
+export function acceptedTypeOf(
   column: StoredColumn,
   columns: readonly Pick<StoredColumn, 'source'>[],
   settings: ColumnSettings,
-) {
-  const { source, type } = column;
-  const settled = settledType(column, columns, settings);
-  const { configuredType } = settled;
-  if (configuredType !== undefined && !canHoldStored(column, configuredType, settings)) {
-    throw configError(
-      `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which ` +
-        `column_types or the pinned schema names: take it out there${isOfService(column) ? '' : ', or load into another place'}.`,
-    );
-  }
-  return settled;
+): ColumnType | undefined {
+  const configuredType = configuredTypeOf(column, columns, settings);
+  if (configuredType === undefined || canHoldStored(column, configuredType, settings)) return configuredType;
+  throw configError(
+    `column ${column.source} is stored as ${column.type}, and its values may not fit into ${configuredType}, which ` +
+      `column_types or the pinned schema names: take it out there${isOfService(column) ? '' : ', or load into another place'}.`,
+  );
 }
 
 const canHoldStored = ({ type, forms }: StoredColumn, newType: ColumnType, { timezone }: ColumnSettings): boolean =>
@@ -66,8 +65,8 @@ const isOfService = ({ group }: StoredColumn): boolean => group !== 'custom' && 
 export interface TypeAfterDay {
   /** Null if the table does not have the column. */
   readonly type: ColumnType | null;
-  /** True if the cells of all days decide it; false if settings or service do, whatever the cells hold. */
-  readonly isInferred: boolean;
+  /** True if settings or the service decide it, whatever the cells hold; false if the cells of all days do. */
+  readonly isFixed: boolean;
 }
 
 /**
@@ -88,19 +87,20 @@ export function typeAfterDay(
   settings: ColumnSettings,
 ): TypeAfterDay {
   const { type: storedType } = column;
-  const { configuredType, isPinned } = configuredTypeOf(column, columns, settings);
+  const configuredType = acceptedTypeOf(column, columns, settings);
   const serviceType = isOfService(column) ? typeByService(column, declaredType, settings) : null;
   const fixedType = configuredType ?? serviceType ?? (isFrozen ? storedType : null);
 
   // Only in a column of texts is the cell `null` a value.
   const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
+  const isPinned = pinnedTypeOf(column, columns, settings) !== undefined;
   const isAdded = isPinned || (hasValue && (!isFrozen || configuredType !== undefined));
-  if (storedType === null && !isAdded) return { type: null, isInferred: true };
-  if (fixedType !== null) return { type: fixedType, isInferred: false };
+  if (storedType === null && !isAdded) return { type: null, isFixed: false };
+  if (fixedType !== null) return { type: fixedType, isFixed: true };
   const zone = zoneOf(settings.timezone);
   const forms = column.forms | newForms;
   const type = storedType ? widenedType(storedType, forms, zone) : (narrowestType(forms, zone) ?? null);
-  return { type, isInferred: true };
+  return { type, isFixed: false };
 }
 
 /** The type of a column of the service: as it declares it, if stored values fit that, else as stored. */

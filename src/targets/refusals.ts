@@ -1,6 +1,6 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { EVENT_NAME_ALTERNATIVE } from '../cells/header.ts';
-import { configuredTypeOf, settingsOfTable } from '../table/column-type.ts';
+import { acceptedTypeOf, settingsOfTable } from '../table/column-type.ts';
 import type { PlaceState, TableState } from '../table/place-state.ts';
 import { EVENTS, TABLES, type Table } from '../table/tables.ts';
 import type { LoadOptions } from './contract.ts';
@@ -34,7 +34,7 @@ export function checkColumnTypes(
     const columns = loadedTable(state, table)?.columns ?? table.initialColumns;
     // A day may bring a column `event_name`, which a setting of this name then means.
     const possibleColumns = [...columns, { source: EVENT_NAME_ALTERNATIVE }];
-    for (const column of columns) configuredTypeOf(column, possibleColumns, settings);
+    for (const column of columns) acceptedTypeOf(column, possibleColumns, settings);
   }
 }
 

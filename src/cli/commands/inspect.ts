@@ -9,7 +9,7 @@ import { codecOf, fits } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
-import { type ColumnSettings, settledType } from '../../table/column-type.ts';
+import { type ColumnSettings, configuredTypeOf } from '../../table/column-type.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import { type CommandConfig, readConfiguration } from '../configuration.ts';
 import { readPinnedTypes } from '../pinned-types.ts';
@@ -85,8 +85,7 @@ function inspectedColumns(
 ) {
   const zone = zoneOf(timezone);
   return columns.map((column) => {
-    const { configuredType } = settledType(column, columns, { columnTypes, pinnedTypes });
-    const type = configuredType ?? column.type ?? null;
+    const type = configuredTypeOf(column, columns, { columnTypes, pinnedTypes }) ?? column.type ?? null;
     // The cells of a text column of the service are not examined.
     const isExamined = column.declaredType !== 'string' || type === 'string';
     const allFit = type === null || (isExamined ? fits(codecOf(type, zone), column.forms) : null);
