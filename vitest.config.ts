@@ -11,12 +11,15 @@ for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete proc
 /** Tests that take long, that start or kill processes, or that change the file system, the folders or the clock. */
 const FAULTS = [
   'test/simulation/**/*.test.ts',
-  'test/unit/targets/**/*.test.ts',
+  'test/unit/targets/!(steps).test.ts',
   'test/conformance/cli/**/*.test.ts',
   'test/conformance/{destination,source}/process.test.ts',
   'test/unit/erasure/{forget-places,profiles,steps}.test.ts',
   'test/unit/fs/run-folder.test.ts',
 ];
+
+/** The order of steps is always tried. That each of them may be the last is tried of all targets only with the faults. */
+const STEPS = 'test/unit/targets/steps.test.ts';
 
 /** Names the tests that left themselves out, in the form that `.ci/run` counts; not those that `-t` leaves out. */
 class SkippedTests implements Reporter {
@@ -79,7 +82,16 @@ export default defineConfig({
         test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: FAULTS, isolate: false },
       },
       // Killed and starved processes depend on the load of the machine: what fails twice has failed.
-      { extends: true, test: { name: 'faults', include: FAULTS, isolate: true, retry: 1 } },
+      {
+        extends: true,
+        test: {
+          name: 'faults',
+          include: [...FAULTS, STEPS],
+          env: { TRIES_EVERY_END: 'true' },
+          isolate: true,
+          retry: 1,
+        },
+      },
     ],
   },
 });

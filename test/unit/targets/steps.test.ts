@@ -148,6 +148,8 @@ describe.each(['duckdb', 'parquet', 'delta', 'delta in a bucket'])('%s:', (kind)
       expect(steps.toSpliced(from, parts.length, ...parts)).toEqual(STEPS[name][what]);
     });
 
+    // Only a commit to a Parquet folder has several steps that a reader sees.
+    if (name !== 'parquet' && process.env.TRIES_EVERY_END === undefined) return;
     it('loses and doubles nothing, wherever it ends, and can be run again', async () => {
       const { cuts } = await recorded(change);
       for (const cut of cuts) {
