@@ -18,15 +18,10 @@ interface StreamColumn {
   readonly possibleNames: readonly string[];
 }
 
-/** A column with the name that it has in the records. */
-interface Property<Name = string> extends StreamColumn {
-  readonly name: Name;
-}
-
 /** The columns of a header that a stream has, as `discover` names them. */
-export const discoveredProperties = (stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] =>
-  properties(stream, header, () => true, foldName).flatMap(({ name, ...streamColumn }) =>
-    name === undefined ? [] : [{ ...streamColumn, name }],
+export const discoveredProperties = (stream: StreamName, header: readonly HeaderColumn[]) =>
+  properties(stream, header, () => true, foldName).flatMap(({ name, index }) =>
+    name === undefined ? [] : { name, index },
   );
 
 /**
@@ -45,7 +40,7 @@ function properties(
   header: readonly HeaderColumn[],
   isOffered: (name: string) => boolean,
   keyOf: (name: string) => string,
-): readonly Property<string | undefined>[] {
+) {
   const { hasColumn, addedProperties } = STREAMS[stream];
   const takenKeys = new Set([KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(addedProperties)].map(keyOf));
   const columns = header

@@ -33,6 +33,7 @@ describe('the properties of a discovered catalog', () => {
       'df_items_DF_Unified_Id',
       'df_items__key',
       'df_items_item_position',
+      'df_items_X',
       'df_items_x',
     ];
     expect(propertiesOf('event_items', columns).slice(3)).toEqual([...columns.slice(0, -1), 'x']);
