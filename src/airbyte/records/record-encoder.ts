@@ -13,7 +13,7 @@ import { memberLabel, type RecordColumn, recordColumn } from './record-columns.t
 import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RowSelection, STREAMS, type StreamSchemas } from './streams.ts';
 
-// A line is written without a check of room, byte by byte: for its file and its content there is always enough.
+// A line reserves the room of three parts at once, so that no byte of it is checked for room.
 
 /** Room (bytes) for the start of a line, the frames of `_rescued` and `meta`, the labels that are no column, and a hash. */
 const FRAME_ROOM = 1024;
@@ -34,50 +34,48 @@ export interface StreamStats {
   readonly rescuedCells: Map<string, number>;
 }
 
-/** Writes the rows of a day as RECORD lines of one stream. A cell is its number `k` in the row, and no object. */
+/** Writes the rows of one file as RECORD lines of one stream. A cell is its number `k` in the row, and no object. */
 export class RecordEncoder {
   readonly selection: RowSelection;
-  readonly stats: StreamStats = { recordCount: 0, unsentColumns: new Set(), rescuedCells: new Map() };
-  readonly #stream: StreamSchemas;
-  readonly #zone: Zone | undefined;
+  readonly #stats: StreamStats;
   readonly #labels: ReturnType<typeof labelsOf>;
   readonly #lineStart: Uint8Array;
   /** By column of the file; undefined for a column that is not sent. */
-  #columns: (RecordColumn | undefined)[] = [];
-  /** The most room (bytes) that a line of the file takes beside the content of its cells. */
-  #lineRoom = FRAME_ROOM;
+  readonly #columns: (RecordColumn | undefined)[];
+  /** The most room (bytes) that a line takes beside the content of its cells. */
+  readonly #lineRoom: number;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #classifier = new CellClassifier();
   readonly #lines: ByteBuffer;
 
-  /** `zone`: that of datetimes that name none. `lines` get the records. */
-  constructor(stream: StreamSchemas, zone: Zone | undefined, emittedAt: number, lines: ByteBuffer) {
+  /** `stats` counts what is written. `zone`: that of datetimes that name none. `lines` get the records. */
+  constructor(
+    stream: StreamSchemas,
+    { columns }: Pick<CheckedFile, 'columns'>,
+    stats: StreamStats,
+    { zone, emittedAt, lines }: { zone: Zone | undefined; emittedAt: number; lines: ByteBuffer },
+  ) {
     this.selection = STREAMS[stream.name].selection;
-    this.#stream = stream;
-    this.#zone = zone;
+    this.#stats = stats;
     this.#labels = labelsOf(stream);
     this.#lines = lines;
     this.#lineStart = Buffer.from(
       `{"type":"RECORD","record":{"stream":"${stream.name}","emitted_at":${emittedAt},"data":`,
     );
-  }
-
-  /** Takes the columns of the file whose rows come next. */
-  beginFile({ columns }: Pick<CheckedFile, 'columns'>): void {
-    const stream = this.#stream;
     this.#columns = columns.map(() => undefined);
-    this.#lineRoom = FRAME_ROOM;
+    let lineRoom = FRAME_ROOM;
     for (const { name, possibleNames, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
-        this.stats.unsentColumns.add(possibleNames[0]);
+        stats.unsentColumns.add(possibleNames[0]);
         continue;
       }
-      const column = recordColumn(name, columns[index], stream.schemas.get(name), this.#zone);
+      const column = recordColumn(name, columns[index], stream.schemas.get(name), zone);
       this.#columns[index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      this.#lineRoom += CELL_ROOM + 3 * Math.max(column.label.length, column.rescuedLabel.length);
+      lineRoom += CELL_ROOM + 3 * Math.max(column.label.length, column.rescuedLabel.length);
     }
+    this.#lineRoom = lineRoom;
   }
 
   /** Appends a row, which has these ids: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
@@ -96,7 +94,7 @@ export class RecordEncoder {
     this.#makeObject(dataStart);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
     else lines.append(LINE_END);
-    this.stats.recordCount++;
+    this.#stats.recordCount++;
   }
 
   /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
@@ -145,7 +143,7 @@ export class RecordEncoder {
   /** Writes the end of a line with misfits: `,"_rescued":{"age":"x"}},"meta":{"changes":[…]}}}`. */
   #writeMisfits(row: CsvRow): void {
     const lines = this.#lines;
-    const { rescuedCells } = this.stats;
+    const { rescuedCells } = this.#stats;
     const misfits = this.#misfits.splice(0);
     const rescuedLabel = this.#labels.rescued;
     if (rescuedLabel !== undefined) {

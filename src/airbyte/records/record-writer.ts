@@ -4,7 +4,7 @@
 //   streams.ts          what the streams are: rows, columns, key
 //   record-writer.ts    goes through the files of a day, and gives each row to the streams that have it
 //   row-ids.ts          reads the ids of a row
-//   record-encoder.ts   writes the row as a line into a `ByteBuffer`
+//   record-encoder.ts   writes the rows of a file as lines into a `ByteBuffer`
 //   properties.ts       the names of columns in a stream
 //   record-columns.ts   how the cells of a column are written
 
@@ -48,12 +48,13 @@ export async function writeRecords(
   const standsForEvent = needsEventRows ? await findEventRows(day, signal) : new Uint8Array();
   const rowCountById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new ByteBuffer();
-  const encoders = streams.map((stream) => new RecordEncoder(stream, zoneOf(timezone), emittedAt, lines));
+  const encoderOptions = { zone: zoneOf(timezone), emittedAt, lines };
+  const stats = streams.map((): StreamStats => ({ recordCount: 0, unsentColumns: new Set(), rescuedCells: new Map() }));
   let rowIndex = 0;
   for (const file of day.files) {
     const rowIds = new RowIds(file.columns, table.idColumn, rowCountById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
-    for (const encoder of encoders) encoder.beginFile(file);
+    const encoders = streams.map((stream, i) => new RecordEncoder(stream, file, stats[i], encoderOptions));
     for await (const reader of readByPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
         rowIds.read(reader.row);
@@ -67,7 +68,7 @@ export async function writeRecords(
       await write(lines.take());
     }
   }
-  return encoders.map(({ stats }) => stats);
+  return stats;
 }
 
 /** Gives the reader of a file after each piece: its `next` then goes to the rows behind the header that are whole. */
