@@ -96,10 +96,12 @@ class FilesSink implements Sink {
       commitInfo,
       columnSettings: { ...columnSettings, columnNameOf: place.format.layout.columnNameOf },
       logger,
-      countRows: (days) => countRowsInFiles(place, version, days),
+      countRows: (days) => countRowsInFiles(place.localFiles, version, days),
     });
     if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, changes: [] } };
-    const { fileChanges, tableAfter, commit } = await place.engine.transaction(() => writeBatch(place, version, plan));
+    const { fileChanges, tableAfter, commit } = await place.engine.transaction(() =>
+      writeBatch(place.localFiles, version, plan),
+    );
     const change: PlaceChange = { kind: 'load', state: withTable(state, table, tableAfter), fileChanges };
     return { change, result: { commit, changes: plan.changes } };
   }

@@ -7,7 +7,8 @@
 //
 //   what a user does           `files-sink.ts` loads, `people-in-files.ts` erases, `maintenance.ts` does the rest
 //   the place                  `open-place.ts`, `place-version.ts` is what it holds, `stored-state.ts` checks its JSON
-//   its files                  `file-layout.ts` says which columns they have, `read-files.ts` reads them
+//   its files                  `local-files.ts` has them on this machine, `file-layout.ts` says which columns they have
+//   stored files               `read-files.ts`
 //   new files                  `write-batch.ts` of days, `rewrite-files.ts` of stored files
 //   one Parquet file           `parquet-file.ts`
 
@@ -17,8 +18,9 @@ import type { RunFolder } from '../../fs/run-folder.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { RunRecord } from '../../table/place-state.ts';
 import type { TableName } from '../../table/tables.ts';
-import type { LoadOptions, PlaceOptions } from '../contract.ts';
+import type { PlaceOptions } from '../contract.ts';
 import type { FileLayout } from './file-layout.ts';
+import type { LocalFiles } from './local-files.ts';
 import type { PlaceVersion, PreparedChange } from './place-version.ts';
 
 /**
@@ -35,6 +37,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   mayBeLoaded(storage: S): Promise<boolean>;
   /** Refuses files of others where those of a table without rows would lie. */
   refuseForeignFiles(storage: S, table: TableName): Promise<void>;
+  /** Refuses, before a first load, a storage in which commits of two writers would overwrite each other. */
+  refuseUnsafeCommits(storage: S): Promise<void>;
 
   // To read it.
 
@@ -67,29 +71,27 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: OpenPlace<S>, version: V, run: RunRecord): Promise<void>;
+  /** How the last run ended, as it is stored now. */
+  readLastRun(place: OpenPlace<S>, version: V): Promise<RunRecord | undefined>;
   /** Removes, after the commit of a purge, all bytes that are no longer part of the tables. */
   eraseHistory(place: OpenPlace<S>, version: V): Promise<void>;
   /** Removes, at the end of a load, what no reader needs any more. */
   removeExpired(place: OpenPlace<S>, version: V): Promise<void>;
 }
 
-/** What a place is opened for, and the options of that. */
-export type Opening =
-  /** `read` changes nothing. `change` removes rows of a place that was loaded, or tries whether it could. */
-  | { readonly purpose: 'read' | 'change'; readonly options: PlaceOptions }
-  /** Adds and replaces rows, and removes expired files. Makes a missing place, and refuses one of another program. */
-  | { readonly purpose: 'load'; readonly options: LoadOptions };
-
-/** A place, and what all work on it uses. */
-export type OpenPlace<S extends Storage = Storage> = Opening & {
+/** A place that is open: its storage, and what this run has on this machine. */
+export interface OpenPlace<S extends Storage = Storage> {
   readonly format: FilesFormat;
+  readonly options: PlaceOptions;
   readonly storage: S;
-  readonly engine: Engine;
-  /** The folder of this run on this machine. */
   readonly runFolder: RunFolder;
-  /** Where files are on this machine as a whole, by their paths in the storage. */
-  readonly localPaths: Map<string, string>;
-};
+  readonly engine: Engine;
+  readonly localFiles: LocalFiles;
+  /** Time that files which left a Delta table stay for its readers (ms). Only a load lets it end: else Infinity. */
+  readonly retentionMs: number;
+  /** True if a table of profiles by another program is refused, as by a load of profiles; else it is passed over. */
+  readonly refusesForeignProfiles: boolean;
+}
 
 export const foreignFilesError = (address: string, table: TableName): UserError =>
   configError(

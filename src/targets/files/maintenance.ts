@@ -11,12 +11,15 @@ import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../con
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, warnOfDamage, withPlace } from './open-place.ts';
 import { hashFile } from './parquet-file.ts';
-import { bytesIn, damageWarnings, type PlaceVersion } from './place-version.ts';
-import { localPathOf, relationSqlOf } from './read-files.ts';
+import { bytesIn, damageWarnings, type PlaceVersion, type PreparedChange } from './place-version.ts';
+import { relationSqlOf } from './read-files.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
   readState: () =>
-    withPlace(format, options, 'read', async (_place, { isLoaded, state }) => (isLoaded ? state : undefined)),
+    withPlace(format, options, 'read', async (place, version) => {
+      if (!version.isLoaded) return undefined;
+      return { ...version.state, lastRun: await format.readLastRun(place, version) };
+    }),
   verify: () => readPlace(format, options, verify, ({ differences }) => differences.length === 0),
   report: () => readPlace(format, options, report),
   prune: (firstKeptDay, execute) => prune(format, options, firstKeptDay, execute),
@@ -32,7 +35,7 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const relation = await relationSqlOf(place, table.name, tableState, files);
+    const relation = await relationSqlOf(place.localFiles, table.name, tableState, files);
     const rowsResult = await checkRows(place.engine, table, relation, tableState);
     differences.push(...rowsResult.differences);
     warnings.push(...rowsResult.warnings);
@@ -48,7 +51,7 @@ async function findFileProblems(place: OpenPlace, version: PlaceVersion): Promis
   }
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
-    const localPath = await localPathOf(place, file);
+    const localPath = await place.localFiles.pathOf(file);
     const hash = await withDiskErrors({ path: localPath, verb: 'used' }, hashFile(localPath).catch(undefinedIfAbsent));
     if (hash === undefined) problems.push(`${file.path} is missing`);
     else if (hash !== file.sha256) {
@@ -61,35 +64,36 @@ async function findFileProblems(place: OpenPlace, version: PlaceVersion): Promis
 }
 
 async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceReport> {
-  const { state } = version;
-  const { columns, timezone } = state.events;
-  const relation = await relationSqlOf(place, EVENTS.name, state.events, version.files);
-  const counts = await countForReport(place.engine, relation, columns, zoneOf(timezone));
-  const runs = state.lastRun === undefined ? [] : [state.lastRun];
-  return { state, ...counts, sizeBytes: bytesIn(version), runs };
+  const { events } = version.state;
+  const relation = await relationSqlOf(place.localFiles, EVENTS.name, events, version.files);
+  const counts = await countForReport(place.engine, relation, events.columns, zoneOf(events.timezone));
+  const lastRun = await place.format.readLastRun(place, version);
+  const runs = lastRun === undefined ? [] : [lastRun];
+  return { state: version.state, ...counts, sizeBytes: bytesIn(version), runs };
 }
 
-/** Removes the days before `firstKeptDay`, also those of damaged files; their receipts stay. */
+/** Removes the days before `firstKeptDay`, if `execute` says so. */
 function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
-  const planPrune = ({ state, damagedFiles }: PlaceVersion): PruneResult => {
-    const { days, rows } = prunableBefore(state.events.receipts, firstKeptDay);
-    const damagedDays = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
-    const removedDays = new Set([...days, ...damagedDays.filter((day) => day < firstKeptDay)]);
-    return { days: [...removedDays].sort(), rows };
-  };
-  if (!execute) return readPlace(format, options, async (_place, version) => planPrune(version));
+  const plan = (version: PlaceVersion) => planPrune(version, firstKeptDay, options.clock.now());
+  if (!execute) return readPlace(format, options, async (_place, version) => plan(version).result);
   return withPlace(format, options, 'change', async (place, versionAtOpen) => {
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
-      const { days, rows } = planPrune(version);
-      const { events } = version.state;
-      const daysWithRows = days.filter((day) => events.receipts.get(day)?.rows_stored);
-      const receipts = withPrunedDays(events.receipts, daysWithRows, options.clock.now());
-      const state = { ...version.state, events: { ...events, receipts } };
-      const fileChanges = days.map((day) => ({ table: EVENTS.name, day, newFile: undefined }));
-      return { change: { kind: 'prune', state, fileChanges }, result: { days, rows } };
+      return plan(version);
     });
     warnOfDamage(place, versionAfter);
     return result;
   });
+}
+
+/** Plans to remove the files of the days with rows, and damaged files. All receipts stay. */
+function planPrune({ state, damagedFiles }: PlaceVersion, firstKeptDay: Day, now: number): PreparedChange<PruneResult> {
+  const { events } = state;
+  const { days: daysWithRows, rows } = prunableBefore(events.receipts, firstKeptDay);
+  const receipts = withPrunedDays(events.receipts, daysWithRows, now);
+  const damagedDays = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+  const days = [...new Set([...daysWithRows, ...damagedDays.filter((day) => day < firstKeptDay)])].sort();
+  const fileChanges = days.map((day) => ({ table: EVENTS.name, day, newFile: undefined }));
+  const change = { kind: 'prune', state: { ...state, events: { ...events, receipts } }, fileChanges } as const;
+  return { change, result: { days, rows } };
 }

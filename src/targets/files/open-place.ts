@@ -6,13 +6,21 @@ import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
-import type { PlaceOptions } from '../contract.ts';
+import type { LoadOptions, PlaceOptions } from '../contract.ts';
 import { checkColumnTypes, checkTimezone, loadedTables, notLoadedError } from '../refusals.ts';
-import type { FilesFormat, Opening, OpenPlace } from './format.ts';
+import type { FilesFormat, OpenPlace } from './format.ts';
+import { LocalFiles } from './local-files.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
 /** Number of attempts at reading one version of a place that is written. */
 const READ_ATTEMPTS = 5;
+
+/** What a place is opened for, and the options of that. */
+type Opening =
+  /** `read` changes nothing. `change` removes rows of a place that was loaded, or tries whether it could. */
+  | { readonly purpose: 'read' | 'change'; readonly options: PlaceOptions }
+  /** Adds and replaces rows, and removes expired files. Makes a missing place, and refuses one of another program. */
+  | { readonly purpose: 'load'; readonly options: LoadOptions };
 
 type Work<T> = (place: OpenPlace, version: PlaceVersion) => Promise<T>;
 
@@ -37,15 +45,19 @@ export async function openPlace(
     engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
     // Files are replaced under their names.
     await engine.run('SET enable_external_file_cache = false');
-    const place = { ...opening, format, storage, engine, runFolder, localPaths: new Map() };
+    const place: OpenPlace = {
+      format,
+      options,
+      storage,
+      runFolder,
+      engine,
+      localFiles: new LocalFiles(engine, format.layout, storage, runFolder.path),
+      retentionMs: purpose === 'load' ? options.retentionMs : Infinity,
+      refusesForeignProfiles: purpose === 'load' && options.loadsProfiles,
+    };
     const version = await format.read(place);
     if (purpose === 'change') requireLoaded(place, version);
-    if (purpose === 'load') {
-      const makesProfiles = options.loadsProfiles && version.state.user_profiles === undefined;
-      if (makesProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name);
-      checkTimezone(loadedTables(version.state), options);
-      checkColumnTypes(version.state, options);
-    }
+    if (purpose === 'load') await checkMayLoad(place, version, options);
     return { place, version };
   } catch (error) {
     // A second failure, of the closing, is not told.
@@ -55,6 +67,15 @@ export async function openPlace(
     options.signal.throwIfAborted();
     throw engineError(error, options.address, runFolder?.diskContext.subject);
   }
+}
+
+/** Throws a configuration failure for a version that a run must not load into. */
+async function checkMayLoad({ format, storage }: OpenPlace, { isLoaded, state }: PlaceVersion, options: LoadOptions) {
+  if (!isLoaded) await format.refuseUnsafeCommits(storage);
+  const makesProfiles = options.loadsProfiles && state.user_profiles === undefined;
+  if (makesProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name);
+  checkTimezone(loadedTables(state), options);
+  checkColumnTypes(state, options);
 }
 
 export async function closePlace({ engine, storage, runFolder }: OpenPlace): Promise<void> {

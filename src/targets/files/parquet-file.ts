@@ -1,7 +1,6 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { literal, pathLiteral } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
 import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
@@ -10,7 +9,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TableName } from '../../table/tables.ts';
 import type { FileColumns } from './file-layout.ts';
-import type { OpenPlace } from './format.ts';
+import type { LocalFiles } from './local-files.ts';
 import type { NewFile } from './place-version.ts';
 
 // One Parquet file on this machine: how DuckDB reads it, and writes it.
@@ -57,13 +56,14 @@ export async function hashFile(path: string): Promise<string> {
 
 /** Writes a query into a new local file, which the next commit may store. The receipt has the number of its rows. */
 export async function writeTableFile(
-  { format, engine, runFolder }: OpenPlace,
+  localFiles: LocalFiles,
   table: TableName,
   query: string,
   receipt: StoredReceipt,
 ): Promise<NewFile> {
   const { day } = receipt;
-  const localPath = join(runFolder.path, randomUUID());
+  const { engine, layout } = localFiles;
+  const localPath = localFiles.newPath();
   const metadata = {
     'dfinery.version': VERSION,
     [METADATA_KEYS.receipt]: JSON.stringify(receipt),
@@ -81,6 +81,6 @@ export async function writeTableFile(
   const columns = await readFileColumns(engine, localPath);
   const { size: bytes } = await stat(localPath);
   const sha256 = await hashFile(localPath);
-  const path = format.layout.newPath(day, table);
+  const path = layout.newPath(day, table);
   return { table, day, path, localPath, rows, bytes, columns, sha256 };
 }

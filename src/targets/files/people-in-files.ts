@@ -65,7 +65,9 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       const { people, stateAfter, rewrites } = await place.engine.transaction(() => planRemoval(place, version, query));
       const fileChanges: FileChange[] = [];
       for (const { file, tableAfter, leavingSql } of rewrites) {
-        fileChanges.push(await place.engine.transaction(() => rewriteFile(place, file, tableAfter, leavingSql)));
+        fileChanges.push(
+          await place.engine.transaction(() => rewriteFile(place.localFiles, file, tableAfter, leavingSql)),
+        );
       }
       const suppressionLength = await onFound(people);
       return {
@@ -130,8 +132,9 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
       `${address}: the files of ${formatDays(removedDays)} are gone. Wherever they are, people stay in them.`,
     );
   const relations = {
-    events: await relationSqlOf(place, 'events', state.events, files),
-    user_profiles: state.user_profiles && (await relationSqlOf(place, 'user_profiles', state.user_profiles, files)),
+    events: await relationSqlOf(place.localFiles, 'events', state.events, files),
+    user_profiles:
+      state.user_profiles && (await relationSqlOf(place.localFiles, 'user_profiles', state.user_profiles, files)),
   };
   const searchedPlace = { engine: place.engine, placeName: address, state, relations };
   const { people, conditions } = await findPeople(searchedPlace, query);

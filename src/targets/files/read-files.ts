@@ -1,6 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { appendFile, truncate, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { castSql, identifier, literal } from '../../base/sql.ts';
@@ -9,39 +6,36 @@ import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql, PATH_COLUMN } from '../../engine/column-sql.ts';
 import { isEngineFailure } from '../../engine/session/engine-errors.ts';
-import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { type FileColumns, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
-import type { OpenPlace } from './format.ts';
+import type { LocalFiles } from './local-files.ts';
 import { countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
 
-// What is read of the files of a place. Those of a bucket are copied to this machine.
+// The rows of stored files.
 
 const COPY_CONCURRENCY = 4;
-/** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
-const MARK_BYTES = 8;
 
 /**
  * SQL of the rows of a table in these files: all columns of its state in their types, and `event_date` of events. A
  * column that a file lacks is NULL. Values of an earlier type are widened: a killed run leaves a folder with some.
  */
 export async function relationSqlOf(
-  place: OpenPlace,
+  localFiles: LocalFiles,
   table: TableName,
   state: TableState,
   files: readonly TableFile[],
 ): Promise<string> {
   const tableFiles = files.filter((file) => file.table === table);
-  const tableColumns = fileColumns(place.format.layout, state);
+  const tableColumns = fileColumns(localFiles.layout, state);
   const earlierTypesOf = ({ columns }: TableFile) =>
     JSON.stringify([...columns].filter(([name, type]) => tableColumns.get(name) !== type));
   // Each SELECT reads files in which the same columns have the same earlier types.
   const groups = tableFiles.length === 0 ? [[]] : groupBy(tableFiles, earlierTypesOf).values();
   const queries: string[] = [];
-  for (const group of groups) queries.push(await selectFilesSql(place, table, state, group));
+  for (const group of groups) queries.push(await selectFilesSql(localFiles, table, state, group));
   return `(${queries.join(' UNION ALL ')})`;
 }
 
@@ -49,11 +43,16 @@ export async function relationSqlOf(
 const DAY_SQL = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE)`;
 
 /** The SELECT of the rows of files in which no column has two types; without a file it has no row. */
-async function selectFilesSql(place: OpenPlace, table: TableName, state: TableState, files: readonly TableFile[]) {
+async function selectFilesSql(
+  localFiles: LocalFiles,
+  table: TableName,
+  state: TableState,
+  files: readonly TableFile[],
+) {
   const { columns, timezone } = state;
   const zone = zoneOf(timezone);
   const typesInFiles: FileColumns = new Map(files.flatMap((file) => [...file.columns]));
-  const programSqls = fileProgramColumns(place.format.layout, timezone).map(({ name, type }) => {
+  const programSqls = fileProgramColumns(localFiles.layout, timezone).map(({ name, type }) => {
     return `${castSql(typesInFiles.has(name) ? name : 'NULL', type)} AS ${name}`;
   });
   const columnSqls = typedColumns(columns).map((column) => {
@@ -63,7 +62,7 @@ async function selectFilesSql(place: OpenPlace, table: TableName, state: TableSt
   const daySqls = table === EVENTS.name ? [`${DAY_SQL} AS ${PARTITION_COLUMN}`] : [];
   const select = [...daySqls, ...programSqls, ...columnSqls].join(', ');
   if (files.length === 0) return `SELECT ${select} FROM (SELECT '' AS ${PATH_COLUMN} WHERE false)`;
-  const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localPathOf(place, file));
+  const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localFiles.pathOf(file));
   const relation = readParquetSql(paths, literal(PATH_COLUMN));
   return `SELECT ${select} FROM ${relation}`;
 }
@@ -76,45 +75,19 @@ function widenedSql({ name, type }: TypedColumn, typeInFiles: DuckDbType | undef
 
 /** The rows of days by the footers of their files. A day without a file, or with a damaged one, is left out. */
 export async function countRowsInFiles(
-  place: OpenPlace,
+  localFiles: LocalFiles,
   { files }: PlaceVersion,
   days: readonly Day[],
 ): Promise<Map<Day, number>> {
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    const localPath = await localFooterOf(place, file);
+    const localPath = await localFiles.footerPathOf(file);
     try {
-      rowsByDay.set(file.day, await countRowsOfFile(place.engine, localPath));
+      rowsByDay.set(file.day, await countRowsOfFile(localFiles.engine, localPath));
     } catch (error) {
       if (!isEngineFailure(error, 'parquetDamaged')) throw error;
     }
   }
   return rowsByDay;
-}
-
-/** The local path of a file: on a disk the file itself, else a copy, made once. */
-export async function localPathOf({ storage, runFolder, localPaths }: OpenPlace, { path }: TableFile): Promise<string> {
-  const fetchedPath = localPaths.get(path);
-  if (fetchedPath !== undefined) return fetchedPath;
-  // Errors of DuckDB name the folder of a copy: it tells the table, and the day.
-  const localPath = await storage.localFile(path, join(runFolder.path, dirname(path), randomUUID()));
-  localPaths.set(path, localPath);
-  return localPath;
-}
-
-/** As `localPathOf`, but only the footer may be read: a copy of an object in a bucket is empty before it. */
-async function localFooterOf(place: OpenPlace, file: TableFile): Promise<string> {
-  const { storage, runFolder, localPaths } = place;
-  const { path, bytes } = file;
-  if (storage.readRange === undefined || localPaths.has(path)) return localPathOf(place, file);
-  const mark = await storage.readRange(path, bytes - MARK_BYTES, bytes);
-  // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
-  const footerBytes = mark.length < MARK_BYTES ? 0 : mark.readUInt32LE();
-  const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
-  const copyPath = join(runFolder.path, randomUUID());
-  await writeFile(copyPath, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
-  await truncate(copyPath, footerFrom);
-  await appendFile(copyPath, await storage.readRange(path, footerFrom, bytes));
-  return copyPath;
 }

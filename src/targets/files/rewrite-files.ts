@@ -2,7 +2,7 @@ import { identifier } from '../../base/sql.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS } from '../../table/tables.ts';
 import { fileColumns, hasCurrentColumns } from './file-layout.ts';
-import type { OpenPlace } from './format.ts';
+import type { LocalFiles } from './local-files.ts';
 import { writeTableFile } from './parquet-file.ts';
 import type { FileChange, PlaceChange, TableFile } from './place-version.ts';
 import { relationSqlOf } from './read-files.ts';
@@ -12,7 +12,7 @@ import { relationSqlOf } from './read-files.ts';
  * `leavingSql` is TRUE for the rows that leave, else FALSE.
  */
 export async function rewriteFile(
-  place: OpenPlace,
+  localFiles: LocalFiles,
   file: TableFile,
   tableState: TableState,
   leavingSql = 'false',
@@ -21,29 +21,29 @@ export async function rewriteFile(
   const receipt = tableState.receipts.get(day);
   if (receipt === undefined) throw new RangeError(`${path} has no receipt`);
   if (receipt.rows_stored === 0) return { table, day, newFile: undefined };
-  const { layout } = place.format;
+  const { layout } = localFiles;
   const tableColumns = [...fileColumns(layout, tableState).keys()];
   const columns = tableColumns.filter((name) => layout.hasAllColumns || file.columns.has(name));
   // The condition may be about a column that the file lacks.
-  const relation = await relationSqlOf(place, table, tableState, [file]);
+  const relation = await relationSqlOf(localFiles, table, tableState, [file]);
   const query = `SELECT ${columns.map(identifier).join(', ')} FROM ${relation} WHERE NOT ${leavingSql}`;
-  const newFile = await writeTableFile(place, table, query, receipt);
+  const newFile = await writeTableFile(localFiles, table, query, receipt);
   if (newFile.rows === receipt.rows_stored) return { table, day, newFile };
   throw new RangeError(`${path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
 }
 
 /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
 export async function* rewriteOutdated(
-  place: OpenPlace,
+  localFiles: LocalFiles,
   files: readonly TableFile[],
   { state, fileChanges }: PlaceChange,
 ): AsyncGenerator<FileChange> {
-  const { layout } = place.format;
+  const { layout } = localFiles;
   const tableColumns = fileColumns(layout, state.events);
   for (const file of files) {
     const { table, day, columns } = file;
     const isReplaced = fileChanges.some((change) => change.table === table && change.day === day);
     if (isReplaced || table !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
-    yield place.engine.transaction(() => rewriteFile(place, file, state.events));
+    yield localFiles.engine.transaction(() => rewriteFile(localFiles, file, state.events));
   }
 }

@@ -13,15 +13,15 @@ import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
-import type { OpenPlace } from './format.ts';
+import type { LocalFiles } from './local-files.ts';
 import { readParquetSql, writeTableFile } from './parquet-file.ts';
 import { type FileChange, type NewFile, newFilesIn, type PlaceVersion, type TableFile } from './place-version.ts';
-import { localPathOf, relationSqlOf } from './read-files.ts';
+import { relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
 /** A planned batch, and what the writing of each of its days needs. */
 interface BatchContext {
-  readonly place: OpenPlace;
+  readonly localFiles: LocalFiles;
   readonly plan: PlannedBatch;
   /** The files of its table before. */
   readonly filesBefore: ReadonlyMap<Day, TableFile>;
@@ -32,11 +32,11 @@ interface BatchContext {
  * Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. Gives the table
  * after them, too, and what their commit reports.
  */
-export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: PlannedBatch) {
+export async function writeBatch(localFiles: LocalFiles, version: PlaceVersion, plan: PlannedBatch) {
   const { table, tableBefore, writtenDownloads } = plan;
-  const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
+  const changedAt = nextChangedAt(tableBefore.receipts, localFiles.engine.clock.now());
   const tableFiles = version.files.filter((file) => file.table === table.name);
-  const context = { place, plan, filesBefore: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
+  const context = { localFiles, plan, filesBefore: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
   const fileChanges: FileChange[] = [];
   for (const download of writtenDownloads) fileChanges.push(...(await changesOfDay(context, download)));
   const writtenDays = new Set(writtenDownloads.map(({ receipt }) => receipt.day));
@@ -47,7 +47,7 @@ export async function writeBatch(place: OpenPlace, version: PlaceVersion, plan: 
     widenedDays: await findWidenedDays(context),
     // Those of a neighbour were counted when its rows came.
     rescuedCells:
-      writtenPaths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(writtenPaths)),
+      writtenPaths.length === 0 ? new Map() : await countRescuedByKey(localFiles.engine, readParquetSql(writtenPaths)),
   };
   const tableAfter = tableAfterBatch(plan, storedBatch, changedAt);
   return { fileChanges, tableAfter, commit: commitResultOf(plan, storedBatch, tableAfter) };
@@ -67,19 +67,19 @@ async function changesOfDay(context: BatchContext, download: CheckedDay): Promis
 
 /** Writes the file of one day; undefined if it has no row. */
 async function writeDay(context: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
-  const { place, plan, changedAt } = context;
-  const { layout } = place.format;
+  const { localFiles, plan, changedAt } = context;
+  const { layout } = localFiles;
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = { ...download.receipt, rows_stored: keptRowsOf(download), changed_at: changedAt };
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
   // All rows of one download come by one query; without a row none comes.
-  await storeTypedRows(place.engine, { ...plan, zone }, [download], async (rowsQuery) => {
+  await storeTypedRows(localFiles.engine, { ...plan, zone }, [download], async (rowsQuery) => {
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rowsQuery.filledColumns.has(name);
     const query = selectRowsSql(rowsQuery, columns.filter(isInFile), programColumns, zone);
-    file = await writeTableFile(place, table.name, query, receipt);
+    file = await writeTableFile(localFiles, table.name, query, receipt);
     return file.rows;
   });
   return file;
@@ -87,29 +87,29 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
 
 /** Writes the file of a day without the rows that the next day has, too; undefined if no row is left. */
 async function leaveRowsToNextDay(context: BatchContext, file: NewFile, download: CheckedDay) {
-  const { place, plan, filesBefore, changedAt } = context;
+  const { localFiles, plan, filesBefore, changedAt } = context;
   const nextFile = filesBefore.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
-  const sharedSql = isAlsoInSql(plan, await localPathOf(place, nextFile));
-  const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
+  const sharedSql = isAlsoInSql(plan, await localFiles.pathOf(nextFile));
+  const rowsLost = await localFiles.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
   const receipt = { ...download.receipt, rows_stored: file.rows - rowsLost, changed_at: changedAt };
   const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
-  return writeTableFile(place, EVENTS.name, query, receipt);
+  return writeTableFile(localFiles, EVENTS.name, query, receipt);
 }
 
 /** Writes the file of the day before without the rows that a new file has; no change if it loses none. */
-async function takeRowsFromPreviousDay({ place, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
+async function takeRowsFromPreviousDay({ localFiles, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
   const previousFile = filesBefore.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return [];
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
-  const previousRelation = readParquetSql([await localPathOf(place, previousFile)]);
-  const rowsLost = await place.engine.count(`${previousRelation} WHERE ${leavingSql}`);
+  const previousRelation = readParquetSql([await localFiles.pathOf(previousFile)]);
+  const rowsLost = await localFiles.engine.count(`${previousRelation} WHERE ${leavingSql}`);
   if (rowsLost === 0) return [];
   const { tableBefore, columns } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
-  return [await rewriteFile(place, previousFile, events, leavingSql)];
+  return [await rewriteFile(localFiles, previousFile, events, leavingSql)];
 }
 
 /** SQL that is TRUE for a row which another file also has, else FALSE. */
@@ -119,13 +119,13 @@ function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
 }
 
 /** The stored days that have a value in a column that widens. */
-async function findWidenedDays({ place, plan, filesBefore }: BatchContext): Promise<ReadonlySet<Day>> {
+async function findWidenedDays({ localFiles, plan, filesBefore }: BatchContext): Promise<ReadonlySet<Day>> {
   const { columns, table, tableBefore } = plan;
   const names = columns.filter(isWidened).map(({ name }) => name);
   const files = [...filesBefore.values()].filter((file) => names.some((name) => file.columns.has(name)));
   if (files.length === 0) return new Set();
-  const relation = await relationSqlOf(place, table.name, tableBefore, files);
+  const relation = await relationSqlOf(localFiles, table.name, tableBefore, files);
   const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
   const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
-  return new Set((await countRowsByDay(place.engine, `${relation} WHERE ${hasValueSql}`, daySql)).keys());
+  return new Set((await countRowsByDay(localFiles.engine, `${relation} WHERE ${hasValueSql}`, daySql)).keys());
 }

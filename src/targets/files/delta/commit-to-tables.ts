@@ -8,7 +8,6 @@ import { stateActions } from './delta-state.ts';
 import type { DeltaTable } from './delta-table.ts';
 import { createNextEntry, type TableChange } from './next-entry.ts';
 import { renewCheckpointIfDue } from './protocol/checkpoint.ts';
-import { retentionMsOf } from './vacuum.ts';
 
 /** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
@@ -32,7 +31,7 @@ export async function commitToTables(
   const { storage } = place;
   // 1. The older files with values of a column that widens are written anew, on this machine.
   const fileChanges = [...change.fileChanges];
-  for await (const rewritten of rewriteOutdated(place, version.files, change)) fileChanges.push(rewritten);
+  for await (const rewritten of rewriteOutdated(place.localFiles, version.files, change)) fileChanges.push(rewritten);
   // 2. All new files are stored. No reader sees them before their entry.
   let uncommittedFiles = newFilesIn(fileChanges);
   await mapConcurrently(uncommittedFiles, STORE_CONCURRENCY, (file) => storage.moveIn(file.localPath, file.path));
@@ -57,7 +56,7 @@ export async function commitToTables(
     }
     tablesAfter[name] = tableAfter;
     uncommittedFiles = uncommittedFiles.filter(({ table }) => table !== name);
-    await renewCheckpointIfDue(place, tableAfter.snapshot, retentionMsOf(place));
+    await renewCheckpointIfDue(place, tableAfter.snapshot);
   }
   return tablesAfter;
 }

@@ -35,6 +35,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   mayBeLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   refuseForeignFiles,
+  refuseUnsafeCommits: checkConditionalWrites,
 
   read: (place) => readVersion(place),
   async readNewer(place, versionBefore) {
@@ -60,8 +61,10 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (isLoaded) await storage.write(LAST_RUN_PATH, JSON.stringify(run));
   },
 
+  readLastRun: ({ storage }) => readLastRun(storage),
+
   async eraseHistory(place, version) {
-    const purgedAt = await findCommitTime(place, version.tables.events.snapshot);
+    const purgedAt = await findCommitTime(place.storage, version.tables.events.snapshot);
     for (const { snapshot } of tablesOf(version)) await eraseAllButLatest(place, snapshot, purgedAt);
   },
 
@@ -78,19 +81,15 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
 /** Reads the latest version. `tablesBefore`: what was read of it before. */
 async function readVersion(place: OpenPlace, tablesBefore?: DeltaTables): Promise<DeltaVersion> {
-  const { storage, purpose } = place;
   const events = await readTable(place, tablesBefore?.events ?? emptyTable(EVENTS.name));
-  if (events.state === undefined) {
-    await refuseLostLog(storage, await readLastRun(storage));
-    if (purpose === 'load') await checkConditionalWrites(storage);
-  }
+  if (events.state === undefined) await refuseLostLog(place.storage, await readLastRun(place.storage));
   // Also for a load of days alone: its first day has their time zone, and its end removes their expired files.
   const profiles = await readProfiles(place, tablesBefore?.user_profiles);
-  return versionOf({ events, user_profiles: profiles }, purpose === 'read' ? await readLastRun(storage) : undefined);
+  return versionOf({ events, user_profiles: profiles });
 }
 
 /**
- * Reads the table of profiles; undefined for one of somebody else, which only a load of profiles refuses. A log that is
+ * Reads the table of profiles; undefined for one of somebody else, unless that is refused. A log that is
  * damaged beside files of this program is our own: an erasure must not pass it over.
  */
 async function readProfiles(
@@ -100,8 +99,7 @@ async function readProfiles(
   try {
     return await readTable(place, tableBefore);
   } catch (error) {
-    const loadsProfiles = place.purpose === 'load' && place.options.loadsProfiles;
-    if (loadsProfiles || !(error instanceof UserError) || error.kind !== 'config') throw error;
+    if (place.refusesForeignProfiles || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsBesideLog(place.storage, USER_PROFILES.name)).some(isDataFile)) throw error;
     return undefined;
   }
@@ -113,7 +111,7 @@ async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
   return parseJsonOfKind(isRunRecord, text?.toString('utf8') ?? '');
 }
 
-function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
+function versionOf(tables: DeltaTables): DeltaVersion {
   const { events, user_profiles: profiles } = tables;
   const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
   // Somebody may have removed the file of profiles.
@@ -124,7 +122,6 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
       events: events.state ?? newTableState(EVENTS, profiles?.state?.timezone ?? null),
       user_profiles: hasProfiles ? profiles?.state : undefined,
       suppressionLength: events.state?.suppressionLength,
-      lastRun,
     },
     files: [...events.files, ...(profiles?.files ?? [])],
     damagedFiles: [],

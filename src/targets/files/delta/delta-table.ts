@@ -1,6 +1,6 @@
 import { type Day, formatDays } from '../../../base/days.ts';
 import { configError } from '../../../base/errors.ts';
-import { listAll, type StoredObject } from '../../../storage/storage.ts';
+import { listAll, type Storage, type StoredObject } from '../../../storage/storage.ts';
 import { findRemovedDays, withPrunedDays } from '../../../table/receipts.ts';
 import type { TableName } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
@@ -52,11 +52,11 @@ export async function readTable(place: OpenPlace, tableBefore: DeltaTable): Prom
 
 /** The table of a snapshot, or of a later one: a later entry of the log may have removed files that are missing. */
 async function lookForFiles(place: OpenPlace, snapshot: Snapshot): Promise<DeltaTable> {
-  const listedPaths = new Set((await listDataFiles(place, snapshot.table)).map(({ path }) => path));
-  const missingPaths = await findMissingPaths(place, snapshot, listedPaths);
+  const listedPaths = new Set((await listDataFiles(place.storage, snapshot.table)).map(({ path }) => path));
+  const missingPaths = await findMissingPaths(place.storage, snapshot, listedPaths);
   const latestSnapshot = missingPaths.size === 0 ? snapshot : await readSnapshot(place, snapshot);
   if (latestSnapshot.logVersion > snapshot.logVersion) return lookForFiles(place, latestSnapshot);
-  refuseOlderLog(place, snapshot, missingPaths, listedPaths);
+  refuseOlderLog(place.storage, snapshot, missingPaths, listedPaths);
   return tableOf(place, snapshot, missingPaths);
 }
 
@@ -68,17 +68,17 @@ export async function readNewEntries(place: OpenPlace, tableBefore: DeltaTable):
 }
 
 /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
-async function findMissingPaths(place: OpenPlace, { liveFiles }: Snapshot, listedPaths: ReadonlySet<string>) {
+async function findMissingPaths(storage: Storage, { liveFiles }: Snapshot, listedPaths: ReadonlySet<string>) {
   const missingPaths = new Set<string>();
   for (const path of liveFiles.keys()) {
-    if (!listedPaths.has(path) && (await place.storage.read(path)) === undefined) missingPaths.add(path);
+    if (!listedPaths.has(path) && (await storage.read(path)) === undefined) missingPaths.add(path);
   }
   return missingPaths;
 }
 
 /** Throws a configuration failure for a log that was put back from a copy. Its newer files would else be removed. */
 function refuseOlderLog(
-  { storage }: OpenPlace,
+  storage: Storage,
   { table, liveFiles, tombstones }: Snapshot,
   missingPaths: ReadonlySet<string>,
   listedPaths: ReadonlySet<string>,
@@ -98,5 +98,5 @@ function refuseOlderLog(
  * Lists the data files of a table. In the order of paths they come after its log, which may be long and is passed over.
  * Files of others may be among them, or be missing.
  */
-export const listDataFiles = ({ storage }: OpenPlace, table: TableName): Promise<StoredObject[]> =>
+export const listDataFiles = (storage: Storage, table: TableName): Promise<StoredObject[]> =>
   listAll(storage, table, `${logFolder(table)}/~`);

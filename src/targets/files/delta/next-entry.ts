@@ -41,11 +41,11 @@ export async function createNextEntry(
 
 /** All that the entry says of a change. */
 function actionsOf(
-  place: OpenPlace,
+  { options, retentionMs }: OpenPlace,
   { snapshot, missingPaths }: DeltaTable,
   { kind, fileChanges, state }: TableChange,
 ): Action[] {
-  const timestamp = Math.floor(place.options.clock.now());
+  const timestamp = Math.floor(options.clock.now());
   const commitInfo = {
     timestamp,
     operation: OPERATIONS[kind],
@@ -65,7 +65,7 @@ function actionsOf(
   });
   return [
     { commitInfo },
-    ...metaDataActions(place, snapshot, state, timestamp),
+    ...metaDataActions(snapshot, state, retentionMs, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeAction(add, timestamp)),
     ...newFilesIn(fileChanges).map((file) => addAction(file, timestamp)),
@@ -73,7 +73,7 @@ function actionsOf(
 }
 
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
-function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
+function metaDataActions(snapshot: Snapshot, state: TableState, retentionMs: number, timestamp: number): Action[] {
   const { table, metaData: metaDataBefore } = snapshot;
   const newMetaData = {
     id: randomUUID(),
@@ -82,8 +82,8 @@ function metaDataActions(place: OpenPlace, snapshot: Snapshot, state: TableState
     partitionColumns: partitionColumnsOf(table),
     createdTime: timestamp,
   } as const;
-  const retention = place.purpose === 'load' && {
-    [RETENTION_KEY]: `interval ${Math.ceil(place.options.retentionMs / 1_000)} seconds`,
+  const retention = Number.isFinite(retentionMs) && {
+    [RETENTION_KEY]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
   };
   const metaData: MetaData = {
     ...(metaDataBefore ?? newMetaData),

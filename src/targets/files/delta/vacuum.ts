@@ -1,6 +1,6 @@
 import { HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
-import { type ErasePredicate, listAll, type StoredObject } from '../../../storage/storage.ts';
+import { type ErasePredicate, listAll, type Storage, type StoredObject } from '../../../storage/storage.ts';
 import type { OpenPlace } from '../format.ts';
 import { type DeltaTable, listDataFiles, readNewEntries } from './delta-table.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
@@ -12,25 +12,21 @@ import type { Snapshot } from './protocol/snapshot.ts';
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
 
-/** The time that files which left a table stay for its readers (ms). Only a load lets it end. */
-export const retentionMsOf = ({ purpose, options }: OpenPlace): number =>
-  purpose === 'load' ? options.retentionMs : Infinity;
-
 /** Removes files that no version within the retention names, also those that dead runs left. */
 export async function removeExpiredFiles(place: OpenPlace, tableBefore: DeltaTable): Promise<void> {
   if (tableBefore.state === undefined) return;
-  const dataFiles = await listDataFiles(place, tableBefore.snapshot.table);
+  const { storage, retentionMs } = place;
+  const dataFiles = await listDataFiles(storage, tableBefore.snapshot.table);
   // A file that another run has just committed must be in the snapshot.
   const { snapshot } = await readNewEntries(place, tableBefore);
   const now = place.options.clock.now();
-  const retentionMs = retentionMsOf(place);
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.liveFiles.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
     if (leftAt !== undefined) return leftAt < now - retentionMs;
     return mayBeOwnFile(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
-  await place.storage.remove(dataFiles.filter(isExpired).map(({ path }) => path));
+  await storage.remove(dataFiles.filter(isExpired).map(({ path }) => path));
 }
 
 /**
@@ -57,7 +53,7 @@ export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, pu
 }
 
 /** The time at which a version was stored, by the clock of the store (ms since 1970). */
-export async function findCommitTime({ storage }: OpenPlace, { table, logVersion }: Snapshot): Promise<number> {
+export async function findCommitTime(storage: Storage, { table, logVersion }: Snapshot): Promise<number> {
   const objects = await listAll(storage, logFolder(table), versionStem(table, logVersion));
   const entry = objects.find(({ path }) => path === entryPath(table, logVersion));
   if (entry !== undefined) return entry.modified;

@@ -1,21 +1,11 @@
 import { lstat, rmdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { hasCode } from '../../../base/errors.ts';
-import type { ExportState } from '../../../extract/export-state.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
-import type { PlaceState } from '../../../table/place-state.ts';
-import { withReceipts } from '../../../table/receipts.ts';
-import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import { type FileChange, newFilesIn, type PlaceChange } from '../place-version.ts';
+import type { FileChange, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
-import {
-  type FolderPlace,
-  type FolderVersion,
-  filePath,
-  STATE_FILE,
-  stateTextOf,
-  storedProfilesOf,
-} from './folder-state.ts';
+import { type FolderPlace, type FolderVersion, filePath, STATE_FILE, stateTextOf } from './folder-state.ts';
+import { interimState } from './interim-state.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -46,29 +36,29 @@ export async function commitToFolder(
     await storage.write(STATE_FILE, text);
     storedText = text;
   };
-  const filesByPath = new Map(before.files.map((file) => [file.path, file]));
+  const files = new Map(before.files.map((file) => [file.path, file]));
+  const damagedFiles = new Map(before.damagedFiles.map((file) => [file.path, file]));
   const applyChange = async ({ day, table, newFile }: FileChange) => {
     const path = filePath(day, table);
-    filesByPath.delete(path);
+    files.delete(path);
+    damagedFiles.delete(path);
     checkHeld();
     if (newFile === undefined) return removeFile(storage, path);
     const { localPath, bytes, sha256, columns } = newFile;
     await storage.moveIn(localPath, path);
     const { mtimeMs: modified } = await lstat(storage.fullPath(path));
-    filesByPath.set(path, { table, day, path, bytes, modified, sha256, columns });
+    files.set(path, { table, day, path, bytes, modified, sha256, columns });
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
   await storeState({ ...before, state: interimState(before, change) });
   // 2. The other files get the new columns.
-  for await (const rewritten of rewriteOutdated(place, before.files, change)) await applyChange(rewritten);
+  for await (const rewritten of rewriteOutdated(place.localFiles, before.files, change)) await applyChange(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.fileChanges) await applyChange(fileChange);
   // 4. The state says what is there now.
-  const changedPaths = new Set(change.fileChanges.map(({ day, table }) => filePath(day, table)));
-  const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
-  const files = [...filesByPath.values()];
-  const version = { ...before, isLoaded: true, state: change.state, files, damagedFiles };
+  const lists = { files: [...files.values()], damagedFiles: [...damagedFiles.values()] };
+  const version = { ...before, ...lists, isLoaded: true, state: change.state };
   await storeState(version);
   return version;
 }
@@ -79,40 +69,4 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
   await rmdir(dirname(storage.fullPath(path))).catch((error) => {
     if (!hasCode(error, FOLDER_STAYS_CODES)) throw error;
   });
-}
-
-/**
- * The state between the first step of a commit and the last: as after it, but for what a kill would make untrue.
- *
- *   receipt of a new file            as before: `compareFile` adopts the new one with the file
- *   receipt of a day without a file  as after: the day would else count as removed by a user
- */
-function interimState(versionBefore: FolderVersion, { state: after, fileChanges }: PlaceChange): PlaceState {
-  const { state: before } = versionBefore;
-  const newFiles = newFilesIn(fileChanges);
-  const newDays = new Set(newFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day));
-  const hasNewProfiles = newFiles.some(({ table }) => table === USER_PROFILES.name);
-  const otherReceipts = [...after.events.receipts.values()].filter(({ day }) => !newDays.has(day));
-  return {
-    ...after,
-    events: {
-      ...after.events,
-      receipts: withReceipts(before.events.receipts, otherReceipts),
-      exportState: after.events.exportState && interimCursor(before.events.exportState, after.events.exportState),
-    },
-    user_profiles: after.user_profiles && {
-      ...after.user_profiles,
-      ...(hasNewProfiles && { receipts: storedProfilesOf(versionBefore)?.receipts ?? new Map() }),
-    },
-  };
-}
-
-/**
- * The cursor and its companions between these steps: as before, at first at the start, so that the next run loads the
- * days that have no file yet. By filters and hashed columns people are found in the new files: these are as after.
- */
-function interimCursor(before: ExportState | undefined, after: ExportState): ExportState {
-  const { start_date, filters, hashed } = after;
-  const cursor = before ?? { ...after, ...(start_date && { from_date: start_date }) };
-  return { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) };
 }

@@ -2,6 +2,7 @@
 //
 //   `folder-state.ts`       the paths, and `_dfinery.json`, which says what the folder holds
 //   `commit-to-folder.ts`   replaces the files, then `_dfinery.json`
+//   `interim-state.ts`      what `_dfinery.json` says meanwhile, and how files of a killed commit are known by it
 //   `read-folder.ts`        reads both, and finds what a kill left half-way; the next commit finishes it
 //
 // Each file carries its own receipt. A journal would instead need all new files beside all old ones at one time.
@@ -48,6 +49,9 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     );
   },
 
+  // Commits exclude each other by a lock.
+  async refuseUnsafeCommits() {},
+
   read: readFolder,
   async readNewer(place, before) {
     // A writer may have begun a commit. Who may only read cannot see its lock.
@@ -67,6 +71,8 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
       return { change: isLoaded ? change : undefined, result: undefined };
     });
   },
+
+  readLastRun: async (_place, { state }) => state.lastRun,
 
   async findForeignFiles({ storage }, version) {
     const foreignFiles: { path: string; isSeenByReaders: boolean }[] = [];

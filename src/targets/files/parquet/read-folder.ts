@@ -8,24 +8,22 @@ import type { DiskStorage } from '../../../storage/disk.ts';
 import { newPlaceState, type TableState } from '../../../table/place-state.ts';
 import { findRemovedDays, type StoredReceipt, withPrunedDays, withReceipts } from '../../../table/receipts.ts';
 import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
-import { type FileColumns, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import type { DamagedFile } from '../place-version.ts';
 import { parseReceipt } from '../stored-state.ts';
 import {
   DATA_FILE,
   dayOfPath,
-  FOLDER_LAYOUT,
   type FolderFile,
   type FolderPlace,
   type FolderVersion,
   filePath,
-  type ListedFile,
   PROFILES_FILE,
   readStateFile,
   type StateFile,
   sizeAndTime,
 } from './folder-state.ts';
+import { type FileMetadata, isOfKilledRun } from './interim-state.ts';
 
 const EMPTY_FOLDER: FolderVersion = {
   isLoaded: false,
@@ -41,18 +39,19 @@ export async function readFolder(place: FolderPlace): Promise<FolderVersion> {
   const { engine, storage } = place;
   const stateFile = await readStateFile(storage);
   if (stateFile === undefined) return EMPTY_FOLDER;
-  const compareAt = (path: string) =>
-    withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, compareFile(place, stateFile, path));
-  const days: FileComparison[] = [];
-  for (const path of await eventPathsIn(storage)) days.push(await compareAt(path));
-  const profiles = await compareAt(PROFILES_FILE);
-  const { events, removedDays } = eventsWith(stateFile.state.events, days, engine.clock.now());
-  const user_profiles = profilesWith(stateFile.state.user_profiles, profiles);
+  const judge = (path: string) =>
+    withDiskErrors({ path: storage.fullPath(path), verb: 'used' }, judgeFile(place, stateFile, path));
+  const days: Verdict[] = [];
+  for (const path of await eventPathsIn(storage)) days.push(await judge(path));
+  const profiles = await judge(PROFILES_FILE);
+  const { events, removedDays } = eventsAfter(days, stateFile.state.events, engine.clock.now());
+  const user_profiles = profilesAfter(profiles, stateFile.state.user_profiles);
+  const verdicts = [...days, profiles];
   return {
     isLoaded: true,
     state: { ...stateFile.state, events, user_profiles },
-    files: [...days, profiles].flatMap(({ file }) => file ?? []),
-    damagedFiles: [...days, profiles].flatMap(({ damagedFile }) => damagedFile ?? []),
+    files: verdicts.flatMap((verdict) => (isPart(verdict) ? verdict.file : [])),
+    damagedFiles: verdicts.flatMap((verdict) => (verdict.kind === 'damaged' ? verdict.file : [])),
     removedDays,
     stateFile,
   };
@@ -65,73 +64,56 @@ async function eventPathsIn(storage: DiskStorage): Promise<string[]> {
   return paths.filter((path) => dayOfPath(path) !== undefined);
 }
 
-/** What is at a path of a table: `file`, if it is part of the table; else `damagedFile`; neither, if no file is ours. */
-interface FileComparison {
-  readonly file?: FolderFile;
-  /** Of an adopted file: its own, in place of the stored one. */
-  readonly receipt?: StoredReceipt;
-  readonly damagedFile?: DamagedFile;
-}
+/** What is at a path of a table. */
+type Verdict =
+  /** No file of ours: a day without one counts as removed. */
+  | { readonly kind: 'absent' }
+  /** Part of the table: the one that `_dfinery.json` lists. */
+  | { readonly kind: 'listed'; readonly file: FolderFile }
+  /** Part of the table: a killed run left it half-way. It has its own receipt in place of the stored one. */
+  | { readonly kind: 'adopted'; readonly file: FolderFile; readonly receipt: StoredReceipt }
+  /** No part of the table, and stays: damaged, or older, or later than a state that was put back. */
+  | { readonly kind: 'damaged'; readonly file: DamagedFile };
+
+const isPart = (verdict: Verdict) => verdict.kind === 'listed' || verdict.kind === 'adopted';
 
 /**
  * Compares a file with what `_dfinery.json` says of it. The first row counts that is true. A file of the listed size and
  * time has the listed hash.
  *
- *   the file                                             is
- *   is not there, or its table is not in the state       no file of ours: its day counts as removed
- *   has its hash, and its receipt does not say "no row"  unchanged: it was copied at most
- *   has its hash                                         adopted: a killed run was to remove it
- *   has a later receipt, and the columns of its table    adopted: a killed run wrote it
+ *   the file                                              is
+ *   is not there, or its table is not in the state        absent
+ *   has the listed hash, and its receipt has rows         listed: it was copied at most
+ *   has the listed hash                                   adopted: a killed run was to remove it
+ *   has a later receipt, and the columns of its table     adopted: a killed run wrote it
  *   has the columns of its table, but had others,
- *   and its receipt                                      adopted: a killed run gave it these
- *   is of profiles without a receipt                     no file of ours: a killed first load has not stored it
- *   is any other                                         damaged, or older; or later than a state that was put back
- *
- * A killed run has stored the columns of its files before them. An adopted file brings its receipt.
+ *   and its receipt                                       adopted: a killed run gave it these
+ *   is of profiles without a receipt                      absent: a killed first load has not stored it
+ *   is any other                                          damaged
  */
-async function compareFile(place: FolderPlace, stateFile: StateFile, path: string): Promise<FileComparison> {
-  const { engine, storage } = place;
-  const localPath = storage.fullPath(path);
+async function judgeFile(place: FolderPlace, stateFile: StateFile, path: string): Promise<Verdict> {
+  const localPath = place.storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
   const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
   const tableState = stateFile.state[table];
-  if (onDisk === undefined || tableState === undefined) return {};
+  if (onDisk === undefined || tableState === undefined) return { kind: 'absent' };
   const listedFile = stateFile.listedFiles.get(path);
+  const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
+  const sha256 = hasSameSizeAndTime ? listedFile.sha256 : await hashFile(localPath);
+  const hasListedHash = listedFile?.sha256 === sha256;
   // Of profiles it is that of their one receipt.
   const day = dayOfPath(path) ?? [...tableState.receipts.keys()].at(0);
   const storedReceipt = day === undefined ? undefined : tableState.receipts.get(day);
-  const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
-  const sha256 = hasSameSizeAndTime ? listedFile.sha256 : await hashFile(localPath);
-  const hasSameHash = listedFile?.sha256 === sha256;
-  if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-    const columns = listedFile.columns ?? (await readFileColumns(engine, localPath));
-    return { file: { ...listedFile, ...onDisk, columns } };
+  if (hasListedHash && storedReceipt?.rows_stored !== 0) {
+    const columns = listedFile.columns ?? (await readFileColumns(place.engine, localPath));
+    return { kind: 'listed', file: { ...listedFile, ...onDisk, columns } };
   }
-  const ownMetadata = await readMetadata(place, path, table);
-  if (ownMetadata !== undefined && (hasSameHash || isOfKilledRun(ownMetadata, listedFile, storedReceipt, tableState))) {
-    const { receipt, columns } = ownMetadata;
-    return { file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
+  const metadata = await readMetadata(place, path, table);
+  if (metadata !== undefined && (hasListedHash || isOfKilledRun(metadata, listedFile, storedReceipt, tableState))) {
+    const { receipt, columns } = metadata;
+    return { kind: 'adopted', file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
   }
-  return day === undefined ? {} : { damagedFile: { table, day, path } };
-}
-
-/** True if a killed run wrote a file: later than the stored receipt, or since the file lacked columns of its table. */
-function isOfKilledRun(
-  { receipt, columns }: FileMetadata,
-  listedFile: ListedFile | undefined,
-  storedReceipt: StoredReceipt | undefined,
-  tableState: TableState,
-): boolean {
-  if (!hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState))) return false;
-  const changedAt = storedReceipt?.changed_at ?? '';
-  const hadOtherColumns = listedFile !== undefined && listedFile.columns === undefined;
-  return receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
-}
-
-/** What a file says of itself. */
-interface FileMetadata {
-  readonly receipt: StoredReceipt;
-  readonly columns: FileColumns;
+  return day === undefined ? { kind: 'absent' } : { kind: 'damaged', file: { table, day, path } };
 }
 
 /** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it for this path. */
@@ -157,19 +139,21 @@ async function readMetadata(
   }
 }
 
-/** The table of events with the receipts of adopted files. Days whose file is missing are pruned. */
-function eventsWith(before: TableState, days: readonly FileComparison[], now: number) {
-  const adoptedReceipts = days.flatMap(({ receipt }) => receipt ?? []);
+/** The table of events with the receipts of adopted files. Days whose file is absent are pruned. */
+function eventsAfter(days: readonly Verdict[], before: TableState, now: number) {
+  const adoptedReceipts = days.flatMap((verdict) => (verdict.kind === 'adopted' ? verdict.receipt : []));
   const receipts = withReceipts(before.receipts, adoptedReceipts);
-  const daysWithFile = new Set(days.flatMap(({ file, damagedFile }) => (file ?? damagedFile)?.day ?? []));
+  const daysWithFile = new Set(days.flatMap((verdict) => (verdict.kind === 'absent' ? [] : verdict.file.day)));
   const removedDays = findRemovedDays(receipts, daysWithFile);
   return { events: { ...before, receipts: withPrunedDays(receipts, removedDays, now) }, removedDays };
 }
 
 /** The table of profiles with the receipt of an adopted file. Without its file there is none, unless it has no row. */
-function profilesWith(before: TableState | undefined, { file, receipt }: FileComparison): TableState | undefined {
-  if (before !== undefined && receipt !== undefined) return { ...before, receipts: new Map([[receipt.day, receipt]]) };
+function profilesAfter(profiles: Verdict, before: TableState | undefined): TableState | undefined {
+  if (profiles.kind === 'adopted' && before !== undefined) {
+    return { ...before, receipts: new Map([[profiles.receipt.day, profiles.receipt]]) };
+  }
   // A killed first load leaves a table without a receipt, and perhaps without a file.
   const [storedReceipt] = before?.receipts.values() ?? [];
-  return file !== undefined || storedReceipt?.rows_stored === 0 ? before : undefined;
+  return isPart(profiles) || storedReceipt?.rows_stored === 0 ? before : undefined;
 }

@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { DAY_MS, HOUR_MS } from '../../../../base/clock.ts';
 import { configError } from '../../../../base/errors.ts';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
@@ -38,16 +36,16 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
 export async function readCheckpoint(
-  { storage, engine, runFolder }: OpenPlace,
+  { storage, localFiles }: OpenPlace,
   table: TableName,
   logVersion: number,
 ): Promise<Action[]> {
   const path = checkpointPath(table, logVersion);
   const subject = `${storage.address}/${path}`;
-  const localPath = await storage.localFile(path, join(runFolder.path, randomUUID()));
+  const localPath = await storage.localFile(path, localFiles.newPath());
   const from = `read_parquet(${pathLiteral(localPath)})`;
   const query = `SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`;
-  const rows = await engine.rows(query).catch((cause) => {
+  const rows = await localFiles.engine.rows(query).catch((cause) => {
     if (!isEngineFailure(cause, 'parquetDamaged')) throw cause;
     throw configError(
       `${subject} is damaged: restore it, or move it away. The entries of the log say the same, unless some are gone.`,
@@ -57,20 +55,18 @@ export async function readCheckpoint(
   return rows.flatMap(({ action }) => parseAction(String(action), table, subject) ?? []);
 }
 
-/**
- * Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning.
- * `retentionMs`: how long files that left the table stay for its readers.
- */
-export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot, retentionMs: number): Promise<void> {
+/** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
+export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
   const { table, logVersion } = snapshot;
   if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
-  const now = place.options.clock.now();
+  const { storage, options, retentionMs } = place;
+  const now = options.clock.now();
   try {
     await writeCheckpoint(place, snapshot, now - retentionMs);
-    await removeOldLogFiles(place.storage, snapshot, now);
+    await removeOldLogFiles(storage, snapshot, now);
   } catch (error) {
-    const message = `${place.storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
-    place.options.logger.warn('delta.checkpoint', message, { version: logVersion, error: String(error) });
+    const message = `${storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
+    options.logger.warn('delta.checkpoint', message, { version: logVersion, error: String(error) });
   }
 }
 
@@ -90,16 +86,16 @@ async function removeOldLogFiles(storage: Storage, { table, logVersion }: Snapsh
 
 /** Stores a checkpoint, with the tombstones of `tombstonesSince` (ms) and later, then the pointer to it. */
 export async function writeCheckpoint(
-  { storage, engine, runFolder }: OpenPlace,
+  { storage, localFiles }: OpenPlace,
   snapshot: Snapshot,
   tombstonesSince: number,
 ): Promise<void> {
   const { table, logVersion } = snapshot;
-  const [jsonPath, parquetPath] = [join(runFolder.path, randomUUID()), join(runFolder.path, randomUUID())];
+  const [jsonPath, parquetPath] = [localFiles.newPath(), localFiles.newPath()];
   const lines = Array.from(snapshot.actions(tombstonesSince), (action) => JSON.stringify(action));
   await writeFile(jsonPath, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
   const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
-  await engine.run(
+  await localFiles.engine.run(
     `COPY (SELECT * FROM read_json(${pathLiteral(jsonPath)}, format = 'newline_delimited',
     columns = {${columns.join(', ')}})) TO ${literal(parquetPath)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   );

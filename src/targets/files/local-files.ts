@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import { appendFile, truncate, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Engine } from '../../engine/session/engine.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { FileLayout } from './file-layout.ts';
+import type { TableFile } from './place-version.ts';
+
+/** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
+const MARK_BYTES = 8;
+
+/** The files of a place on this machine: stored files to be read, and new ones, which a commit may store. */
+export class LocalFiles {
+  /** Reads and writes the files. */
+  readonly engine: Engine;
+  readonly layout: FileLayout;
+  readonly #storage: Storage;
+  /** That of the run. */
+  readonly #folder: string;
+  /** Where stored files are as a whole, by their paths in the storage. */
+  readonly #localPaths = new Map<string, string>();
+
+  constructor(engine: Engine, layout: FileLayout, storage: Storage, folder: string) {
+    this.engine = engine;
+    this.layout = layout;
+    this.#storage = storage;
+    this.#folder = folder;
+  }
+
+  /** A path at which no file is yet. */
+  newPath(): string {
+    return join(this.#folder, randomUUID());
+  }
+
+  /** The local path of a stored file: on a disk the file itself, else a copy, made once. */
+  async pathOf({ path }: TableFile): Promise<string> {
+    const knownPath = this.#localPaths.get(path);
+    if (knownPath !== undefined) return knownPath;
+    // Errors of DuckDB name the folder of a copy: it tells the table, and the day.
+    const copyPath = join(this.#folder, dirname(path), randomUUID());
+    const localPath = await this.#storage.localFile(path, copyPath);
+    this.#localPaths.set(path, localPath);
+    return localPath;
+  }
+
+  /** As `pathOf`, but only the footer may be read: a copy of an object in a bucket is empty before it. */
+  async footerPathOf(file: TableFile): Promise<string> {
+    const { path, bytes } = file;
+    const storage = this.#storage;
+    if (storage.readRange === undefined || this.#localPaths.has(path)) return this.pathOf(file);
+    const mark = await storage.readRange(path, bytes - MARK_BYTES, bytes);
+    // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
+    const footerBytes = mark.length < MARK_BYTES ? 0 : mark.readUInt32LE();
+    const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
+    const copyPath = this.newPath();
+    await writeFile(copyPath, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
+    await truncate(copyPath, footerFrom);
+    await appendFile(copyPath, await storage.readRange(path, footerFrom, bytes));
+    return copyPath;
+  }
+}
