@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import { variableFormOf } from '../config/environment.ts';
 import type { ConfigKey } from '../config/keys.ts';
-import { GLOBAL_OPTIONS, type OptionTable } from './command.ts';
+import { GLOBAL_OPTIONS } from './command.ts';
 import { declareOptions, type HelpTopic, type NamedCommand, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
@@ -10,43 +10,38 @@ import { wrappedLines } from './terminal/layout.ts';
 
 const MAX_COLUMNS = 110;
 
-const helpParser = (columns: number) => newParser().wrap(Math.min(columns, MAX_COLUMNS));
-
+/** The lines of a page, of at most so many columns. */
 export async function helpLines(topic: HelpTopic, columns: number): Promise<string[]> {
-  if (topic === 'config') return configHelp(columns);
-  return topic === 'program' ? await programHelp(columns) : await commandHelp(topic, columns);
+  const width = Math.min(columns, MAX_COLUMNS);
+  if (topic === 'config') return configHelp(width);
+  const parser = newParser().wrap(width);
+  if (topic === 'program') describeProgram(parser);
+  else describeCommand(parser, topic);
+  const options = topic === 'program' ? {} : topic.options;
+  return (await declareOptions(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
 }
 
-async function programHelp(columns: number): Promise<string[]> {
-  const parser = helpParser(columns).usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
+function describeProgram(parser: Argv): void {
+  parser.usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
   for (const [name, { usage, summary }] of Object.entries(COMMANDS)) parser.command(`${name} ${usage}`.trim(), summary);
   parser.command('help config', 'List the variables with their meaning');
-  return await linesOfHelp(parser);
 }
 
-async function commandHelp(
-  { name, targets, options, examples, docsPage }: NamedCommand,
-  columns: number,
-): Promise<string[]> {
+function describeCommand(parser: Argv, { name, targets, examples, docsPage }: NamedCommand): void {
   const { usage, summary } = COMMANDS[name];
-  const parser = helpParser(columns).usage(`${`$0 ${name} ${usage}`.trim()}\n\n${summary}.`);
+  parser.usage(`${`$0 ${name} ${usage}`.trim()}\n\n${summary}.`);
   for (const line of examples) parser.example(`$0 ${line}`, '');
   const places = targets?.map((target) => placeUsage([target])).join(', ');
   const placeLines = places ? `TARGET PLACE: ${places}.\nDefault: target and place of dfinery.json.\n` : '';
   parser.epilogue(`${placeLines}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);
-  return await linesOfHelp(parser, options);
 }
-
-const linesOfHelp = async (parser: Argv, options: OptionTable = {}): Promise<string[]> =>
-  (await declareOptions(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
 
 const INTRODUCTION =
   'Each key of dfinery.json is also a variable, which wins over the file. Lists are names with commas, or JSON. A ' +
   'secret may also stand in a file that the variable + _FILE names.';
 
 /** `help config`: every variable with its form, its default and its meaning. */
-function configHelp(columns: number): string[] {
-  const width = Math.min(columns, MAX_COLUMNS);
+function configHelp(width: number): string[] {
   const linesOf = (configKeys: readonly ConfigKey[]) =>
     configKeys.flatMap((configKey) => [
       `  ${configKey.variableName}  ${describeForm(configKey)}`,

@@ -32,10 +32,7 @@ export const NO_TERMINAL: Terminal = {
   columns: Number.POSITIVE_INFINITY,
 };
 
-/**
- * The terminal of a command. Each text is one printable line, whatever characters from outside it contains. A quiet
- * command shows no status.
- */
+/** Makes each text one printable line, whatever characters from outside it contains. A quiet command shows no status. */
 export const terminalOfCommand = (terminal: Terminal, isQuiet: boolean): Terminal => ({
   stdout: terminal.stdout,
   isInteractive: terminal.isInteractive && !isQuiet,

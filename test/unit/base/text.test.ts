@@ -17,11 +17,7 @@ describe('a text from an untrusted source', () => {
 
   it('is one printable line of the log, in message and fields', () => {
     const events: LogEvent[] = [];
-    const logger = createLogger(
-      (event) => events.push(event),
-      'info',
-      (text) => text,
-    );
+    const logger = createLogger((event) => events.push(event), 'info', String);
     logger.warn('column.new', 'Column a\n12:00:00 ✗ forged', { column: '\u001b[2J', rows: 1 });
     expect(events).toEqual([
       {

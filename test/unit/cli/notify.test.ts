@@ -32,11 +32,7 @@ async function reported(
     return status === 0 ? [{ hold: true }] : whole(status, '');
   });
   const warnings: string[] = [];
-  const logger = createLogger(
-    ({ message }) => warnings.push(message),
-    'warn',
-    (text) => text,
-  );
+  const logger = createLogger(({ message }) => warnings.push(message), 'warn', String);
   const env = { DFINERY_NOTIFY_URL: url, ...variables };
   const context = contextOf({ terminal: NO_TERMINAL, clock, env, signal: stop.signal }, () => {}, 'error');
   const config = { ...readConfiguration(undefined, context), historyDays };
