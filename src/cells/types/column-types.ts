@@ -85,13 +85,6 @@ export const fits = (codec: ColumnCodec, forms: CellForms): boolean => (forms & 
 export const fitsSql = (codec: ColumnCodec, expr: string): string =>
   `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.checkedSql(expr)} IS NOT NULL)`;
 
-/** As `uncheckedSql` of the codec, undefined if `CAST` gives the value; also for texts of which `null` is absent. */
-export function uncheckedSqlOf(codec: ColumnCodec, expr: string, forms: CellForms): string | undefined {
-  if ((forms & NULL_TEXT & ~codec.forms) === 0) return codec.uncheckedSql?.(expr, forms);
-  const text = `nullif(${expr}, 'null')`;
-  return codec.uncheckedSql?.(text, forms) ?? castSql(text, codec.duckdbType);
-}
-
 /** The type of a column: the first of `COLUMN_TYPES` that all cells fit; undefined while all are absent. */
 export function narrowestType(forms: CellForms, zone: Zone | undefined): ColumnType | undefined {
   if ((forms & ~NULL_TEXT) === 0) return undefined;

@@ -6,7 +6,6 @@ import {
   fits,
   fitsSql,
   narrowestType,
-  uncheckedSqlOf,
   widenSql,
 } from '../../cells/types/column-types.ts';
 import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
@@ -70,14 +69,16 @@ export function cellSqlOf(
     const misfitSql = `NOT ${fitsSql(codec, expr)}`;
     return { ...asText, kind: 'checked', valueSql: widen(codec.checkedSql(expr)), misfitSql };
   }
-  // In a column of texts `null` is one, also beside cells that are read as numbers.
-  const hasNullTexts = (formsOfValues & NULL_TEXT) !== 0 && cellType !== 'string';
-  const uncheckedSql = uncheckedSqlOf(codec, expr, forms);
-  if (!needsText && !hasNullTexts && uncheckedSql === undefined) {
+  const hasNull = (forms & NULL_TEXT & ~codec.forms) !== 0;
+  const text = hasNull ? `nullif(${expr}, 'null')` : expr;
+  const uncheckedSql = codec.uncheckedSql?.(text, forms);
+  if (!needsText && !hasNull && uncheckedSql === undefined) {
     return { column, expr, readerType: codec.duckdbType, kind: 'fitting', valueSql: widen(expr) };
   }
-  const widened = widen(uncheckedSql ?? castSql(expr, codec.duckdbType));
-  const valueSql = hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${widened} END` : widened;
+  const widened = widen(uncheckedSql ?? castSql(text, codec.duckdbType));
+  // In a column of texts `null` is one, also beside cells that are read as numbers.
+  const isNullKept = hasNull && !hasAbsentNull;
+  const valueSql = isNullKept ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${widened} END` : widened;
   return { ...asText, kind: 'fitting', valueSql };
 }
 
