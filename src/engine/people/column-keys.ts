@@ -17,8 +17,7 @@ export class ColumnKeys {
   readonly matchingKey: HashKey | undefined;
   /** The key of the query if rows have plain values, whose hashes others may have; else undefined. */
   readonly keyForPlainRows: HashKey | undefined;
-  /** Of ids that find the same rows: plain ones, and hashes under the key of the query. */
-  readonly #queryKeyChecks: readonly KeyCheck[];
+  readonly #queryKeyCheck: KeyCheck;
   /** Oldest first. */
   readonly #rowKeyChecks: readonly KeyCheck[];
   /** The place and the column, as messages name them. */
@@ -35,7 +34,7 @@ export class ColumnKeys {
     this.#rowKeyChecks = (hasNewestSettingsAlone ? hashedColumns.slice(-1) : hashedColumns).map((hashed) =>
       hashed.columns.includes(nfc(source)) ? (hashed.key_check ?? PLAIN) : PLAIN,
     );
-    this.#queryKeyChecks = hashKey === undefined ? [PLAIN] : [PLAIN, hashKey.keyCheck];
+    this.#queryKeyCheck = hashKey?.keyCheck ?? PLAIN;
     this.keyForPlainRows = this.#rowKeyChecks.includes(PLAIN) ? hashKey : undefined;
     this.matchingKey = hashKey !== undefined && this.#rowKeyChecks.includes(hashKey.keyCheck) ? hashKey : undefined;
     this.#placeName = placeName;
@@ -66,8 +65,10 @@ export class ColumnKeys {
 
   /** Warns of rows that one of the sought ids misses. `idKeyChecks`: those of these ids. */
   missedRowsWarnings(idKeyChecks: readonly KeyCheck[]): string[] {
+    // A hash under the key of the query and a plain text find each other.
+    const asPlain = (keyCheck: KeyCheck) => (keyCheck === this.#queryKeyCheck ? PLAIN : keyCheck);
     const missedKeyChecks = this.#rowKeyChecks.filter((rowKeyCheck) =>
-      idKeyChecks.some((idKeyCheck) => !this.#findsRows(idKeyCheck, rowKeyCheck)),
+      idKeyChecks.some((idKeyCheck) => asPlain(idKeyCheck) !== asPlain(rowKeyCheck)),
     );
     return missedKeyChecks.map((keyCheck) => {
       const [form, remedy] = keyCheck === PLAIN ? MISSED_PLAIN : MISSED_HASHED;
@@ -76,12 +77,6 @@ export class ColumnKeys {
         `back with a sync. ${remedy}.`
       );
     });
-  }
-
-  /** True if such an id finds such rows, by the table of the class. */
-  #findsRows(idKeyCheck: KeyCheck, rowKeyCheck: KeyCheck): boolean {
-    if (this.#queryKeyChecks.includes(idKeyCheck)) return this.#queryKeyChecks.includes(rowKeyCheck);
-    return idKeyCheck === rowKeyCheck;
   }
 }
 
