@@ -55,7 +55,7 @@ export const variableFormOf = ({ type = 'string', items }: KeySchema) =>
 
 /** By the type of a schema. Names may stand between commas, objects may not. */
 const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(text: string): unknown }>> = {
-  boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
+  boolean: { form: 'true or false', parse: (text) => (/^(true|false)$/.test(text) ? text === 'true' : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
   array: { form: 'names with commas, without quotes, or a JSON array', parse: namesIn },
   'array of objects': { form: 'a JSON array', parse: (text) => parseJsonOfKind(Array.isArray, text) },

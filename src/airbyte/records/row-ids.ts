@@ -5,11 +5,11 @@ import { type HeaderColumn, LOG_ID } from '../../cells/header.ts';
 /** What stands behind the log id in the id of an item: its position, of as many digits as 64 bits hold. */
 const POSITION = /^:0*(\d{1,18})$/;
 
-/** The ids of one row; in brackets those of a second row `log-1:007`. One object serves all rows of a file. */
+/** The ids of one row. The examples are of the second row with the id `log-1:007`. One object serves all rows of a file. */
 export class RowIds {
   /** The id of the row (`log-1:007`): the cell of the id column, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();
-  /** Counts, from 1, the rows of the day with this id (2). */
+  /** Counts, from 1, the rows of the day with this id (`2`). */
   occurrence = 1;
   /** The id of the row's event (`log-1`); undefined for a row without one. */
   logId: CellText | undefined;

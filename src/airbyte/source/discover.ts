@@ -79,10 +79,7 @@ export function discoveredStream(
 ): AirbyteStream {
   const { addedProperties, primaryKey, syncCapabilities } = STREAMS[name];
   const properties = discoveredProperties(name, headerColumns(columns.map(({ source }) => source)));
-  const schemas = properties.map(({ name: property, index }) => [
-    property,
-    codecOf(columns[index].type, zone).jsonSchema,
-  ]);
+  const schemas = properties.map((property) => [property.name, codecOf(columns[property.index].type, zone).jsonSchema]);
   return {
     name,
     json_schema: {
