@@ -41,7 +41,16 @@ export class Extraction {
     logNotes(this.#plan, this.#deps.logger);
     let failure: unknown;
     try {
-      yield* this.#downloadedBatches(limits);
+      const downloads = await DownloadQueue.open([this.#plan], this.#deps);
+      try {
+        for await (const checkedDays of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
+          // `results` may know later days by now. Of those `commitInfo` takes only which are gone, and that stays so.
+          yield { checkedDays, commitInfo: this.results.commitInfo() };
+          for (const { files } of checkedDays) await removeFiles(files);
+        }
+      } finally {
+        await downloads.close();
+      }
       this.results.finish();
     } catch (error) {
       failure = error;
@@ -49,19 +58,6 @@ export class Extraction {
     } finally {
       // Also where the caller ends the run, since it could not store a batch.
       this.results.logEnd(failure);
-    }
-  }
-
-  async *#downloadedBatches(limits: typeof BATCH_LIMITS) {
-    const downloads = await DownloadQueue.open([this.#plan], this.#deps);
-    try {
-      for await (const checkedDays of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
-        // `results` may know later days by now. Of those `commitInfo` takes only which are gone, and that stays so.
-        yield { checkedDays, commitInfo: this.results.commitInfo() };
-        for (const { files } of checkedDays) await removeFiles(files);
-      }
-    } finally {
-      await downloads.close();
     }
   }
 

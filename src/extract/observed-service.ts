@@ -41,7 +41,9 @@ export class ObservedService implements ExportService {
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     return this.#service.export(request, signal, async (answer) => {
       this.answeredExports++;
-      this.#warnOfClocks(checkClocks(this.#clock.now(), answer.serverTime));
+      const warning = checkClocks(this.#clock.now(), answer.serverTime);
+      if (warning !== undefined && !this.#hasWarnedOfClocks) this.#logger.warn('clock.apart', warning);
+      this.#hasWarnedOfClocks ||= warning !== undefined;
       return use(answer.kind === 'data' ? { ...answer, stream: this.#counted(answer.stream) } : answer);
     });
   }
@@ -51,13 +53,6 @@ export class ObservedService implements ExportService {
       this.receivedBytes += chunk.length;
       yield chunk;
     }
-  }
-
-  /** Logs the first warning alone. */
-  #warnOfClocks(warning: string | undefined): void {
-    if (warning === undefined || this.#hasWarnedOfClocks) return;
-    this.#logger.warn('clock.apart', warning);
-    this.#hasWarnedOfClocks = true;
   }
 
   /** Takes over what earlier runs have seen. */

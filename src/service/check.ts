@@ -36,9 +36,8 @@ interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
   readonly kind: RequestFailure['kind'] | 'export' | 'slow' | 'failed';
 }
 
-interface CheckTraits extends CheckAnswer, Pick<SourceConfig, 'serviceId'> {
-  readonly host: string;
-}
+/** An answer of the service that was asked. */
+type CheckTraits = CheckAnswer & { readonly host: string; readonly serviceId: string };
 
 interface VerdictRow extends OutcomeRow<CheckTraits, CheckVerdict['kind']> {
   /** True if the event that is asked for may be the reason of the answer: then a second request decides. */

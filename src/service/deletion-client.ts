@@ -78,13 +78,8 @@ export class DeletionClient {
       const context = { host: this.#transport.host, hasConfirmedBefore: hasConfirmed() };
       const traits = deletionTraits(status, body.toString(), context);
       const { kind, code = traits.code ?? `http_${status}`, clause } = matchOutcome(DELETION_OUTCOMES, traits);
-      return {
-        kind,
-        code,
-        status,
-        message: sentenceOf(clause),
-        quotaReport: readQuotaReport(headers, this.#options.clock.now()),
-      };
+      const quotaReport = readQuotaReport(headers, this.#options.clock.now());
+      return { kind, code, status, message: sentenceOf(clause), quotaReport };
     } finally {
       answer.close();
     }

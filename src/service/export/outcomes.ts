@@ -31,6 +31,10 @@ const has200With =
 const NO_REASON = 'no reason that is known';
 const statusClause = ({ host, status, reason }: ExportTraits): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
+const answeredWith =
+  (what: string) =>
+  ({ host }: ExportTraits): string =>
+    `${host} answered with ${what}`;
 const CHECK_TOKEN =
   'check export_token and service_id. A token that was reissued in the console (service management, key information, API ' +
   'token) replaces the old one';
@@ -69,18 +73,8 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, RequestFailure['
   },
   { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', clause: statusClause },
   { when: hasReason('client_connection_closed'), kind: 'retry', clause: statusClause },
-  {
-    when: has200With('empty_list'),
-    kind: 'empty',
-    code: 'empty_list',
-    clause: ({ host }) => `${host} answered with an empty list`,
-  },
-  {
-    when: has200With('empty'),
-    kind: 'empty',
-    code: 'empty_body',
-    clause: ({ host }) => `${host} answered with no byte`,
-  },
+  { when: has200With('empty_list'), kind: 'empty', code: 'empty_list', clause: answeredWith('an empty list') },
+  { when: has200With('empty'), kind: 'empty', code: 'empty_body', clause: answeredWith('no byte') },
   {
     when: has200With('json'),
     kind: 'retry',
@@ -91,9 +85,9 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, RequestFailure['
     when: has200With('html'),
     kind: 'retry',
     code: HTML_PAGE_CODE,
-    clause: ({ host }) => `${host} answered with an HTML page in place of CSV`,
+    clause: answeredWith('an HTML page in place of CSV'),
   },
-  { when: hasStatus(204), kind: 'empty', code: 'no_content', clause: ({ host }) => `${host} answered with 204` },
+  { when: hasStatus(204), kind: 'empty', code: 'no_content', clause: answeredWith('204') },
   {
     when: hasStatusBetween(300, 399),
     kind: 'config',
@@ -114,7 +108,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, RequestFailure['
     clause: ({ host, status, reason }) =>
       `${host} does not accept the export token (${status}, ${reason ?? NO_REASON}): ${CHECK_TOKEN}`,
   },
-  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND_CODE, clause: ({ host }) => `${host} answered with 404` },
+  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND_CODE, clause: answeredWith('404') },
   { when: hasTemporaryStatus, kind: 'retry', code: 'busy', clause: statusClause },
   // 504 and 524: a gateway gave up waiting for the service.
   { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', clause: statusClause },
