@@ -12,7 +12,6 @@ import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, InterruptedExport, type RequestFailure } from './export/export-service.ts';
 import { HTML_PAGE_CODE, NOT_FOUND_CODE } from './export/outcomes.ts';
-import { firstRow, matchOutcome, type OutcomeRow } from './outcome-table.ts';
 import type { QuotaReport } from './quota-report.ts';
 
 /** What one minimal export shows of address, service and token. */
@@ -31,62 +30,35 @@ const CHECK_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_500;
 const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
 
-/** What came of the check's requests. `export`: events, by their header. `slow`, `failed`: no answer, and why. */
+/** What came of a request. `export`: events, by their header. `slow`, `failed`: no answer that counts, and why. */
 interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
   readonly kind: RequestFailure['kind'] | 'export' | 'slow' | 'failed';
 }
 
-/** An answer of the service that was asked. */
-type CheckTraits = CheckAnswer & { readonly host: string; readonly serviceId: string };
+type Verdict = readonly [kind: CheckVerdict['kind'], clause: string];
 
-interface VerdictRow extends OutcomeRow<CheckTraits, CheckVerdict['kind']> {
-  /** True if the event that is asked for may be the reason of the answer: then a second request decides. */
-  readonly mayBeEvent?: true;
-}
+const tryLater = ({ clause }: CheckAnswer): Verdict => ['later', `${sentenceOf(clause)} Try again later`];
 
-const hasKind =
-  (...kinds: readonly CheckAnswer['kind'][]) =>
-  ({ kind }: CheckAnswer): boolean =>
-    kinds.includes(kind);
-const unchanged = ({ clause }: CheckAnswer): string => clause;
-const askForAddress = ({ clause }: CheckAnswer): string => `${clause}: is base_url right?`;
+const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, serviceId: string) => Verdict> = {
+  export: ({ clause }) => ['usable', clause],
+  empty: ({ clause }) => ['usable', `${clause}, and accepts token and service: there seem to be no events yet`],
+  gone: ({ clause }) => ['usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`],
+  wait: () => ['usable', 'the service answers, but its limit of exports is reached. A run waits by itself'],
+  slow: ({ clause }) => ['usable', clause],
+  invalid: ({ code }, host, serviceId) => {
+    const id = JSON.stringify(serviceId);
+    return ['config', `${host} does not know service_id ${id}, or its token is another service's (${code})`];
+  },
+  config: ({ clause }) => ['config', clause],
+  unsupported: ({ clause }) => ['config', clause],
+  retry: tryLater,
+  retry_or_split: tryLater,
+  failed: ({ clause }) => ['later', clause],
+};
 
-const VERDICTS: readonly VerdictRow[] = [
-  { when: ({ code }) => code === HTML_PAGE_CODE, kind: 'config', clause: askForAddress },
-  { when: ({ code }) => code === NOT_FOUND_CODE, mayBeEvent: true, kind: 'config', clause: askForAddress },
-  {
-    when: hasKind('empty'),
-    mayBeEvent: true,
-    kind: 'usable',
-    clause: ({ clause }) => `${clause}, and accepts token and service: there seem to be no events yet`,
-  },
-  {
-    when: hasKind('invalid'),
-    mayBeEvent: true,
-    kind: 'config',
-    clause: ({ code, host, serviceId }) =>
-      `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code})`,
-  },
-  {
-    when: hasKind('retry', 'retry_or_split'),
-    mayBeEvent: true,
-    kind: 'later',
-    clause: ({ clause }) => `${sentenceOf(clause)} Try again later`,
-  },
-  { when: hasKind('failed'), kind: 'later', clause: unchanged },
-  {
-    when: hasKind('gone'),
-    kind: 'usable',
-    clause: ({ clause }) => `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`,
-  },
-  {
-    when: hasKind('wait'),
-    kind: 'usable',
-    clause: () => 'the service answers, but its limit of exports is reached. A run waits by itself',
-  },
-  { when: hasKind('export', 'slow'), kind: 'usable', clause: unchanged },
-  { when: hasKind('config', 'unsupported'), kind: 'config', clause: unchanged },
-];
+/** True if the event that is asked for may be the reason. It is not for a web page, although that is a `retry`. */
+const mayDependOnEvent = ({ kind, code }: CheckAnswer): boolean =>
+  code !== HTML_PAGE_CODE && ['empty', 'invalid', 'retry', 'retry_or_split'].includes(kind);
 
 /**
  * Requests one day of an event that does not exist, and reads the header line alone. If that event may be the reason of
@@ -99,7 +71,6 @@ export async function checkService(
 ): Promise<CheckVerdict> {
   const { baseUrl, serviceId } = config;
   const { host } = new URL(baseUrl);
-  const traitsOf = (answer: CheckAnswer): CheckTraits => ({ ...answer, host, serviceId });
   const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   let quotaReport: QuotaReport = {};
   const ask = (request: EventRequest, timedSignal: AbortSignal): Promise<CheckAnswer> =>
@@ -117,7 +88,7 @@ export async function checkService(
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
       const firstAnswer = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (firstRow(VERDICTS, traitsOf(firstAnswer)).mayBeEvent !== true) return firstAnswer;
+      if (!mayDependOnEvent(firstAnswer)) return firstAnswer;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
@@ -125,8 +96,12 @@ export async function checkService(
       signal.throwIfAborted();
       return answerForError(error, host);
     });
-    const { kind, clause } = matchOutcome(VERDICTS, traitsOf(answer));
-    return { kind, code: answer.code, message: sentenceOf(clause), quotaReport };
+    const { code } = answer;
+    const mayBeAddress = code === NOT_FOUND_CODE || code === HTML_PAGE_CODE;
+    const [kind, clause] = mayBeAddress
+      ? (['config', `${answer.clause}: is base_url right?`] as const)
+      : VERDICTS[answer.kind](answer, host, serviceId);
+    return { kind, code, message: sentenceOf(clause), quotaReport };
   } finally {
     await client.close();
   }

@@ -103,11 +103,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     clause: ({ host, status }) => `${host} answered ${status} with something that is no answer to a deletion`,
   },
   { when: hasTemporaryStatus, kind: 'retry', clause: statusClause },
-  {
-    when: () => true,
-    kind: 'undecided',
-    clause: ({ host, status }) => `${host} answered ${status}: ${MAYBE_DELETED}`,
-  },
+  { when: () => true, kind: 'undecided', clause: ({ host, status }) => `${host} answered ${status}: ${MAYBE_DELETED}` },
 ];
 
 const CODE = /^\d{5}$/;

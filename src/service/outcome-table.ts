@@ -22,14 +22,8 @@ export const hasStatusBetween =
   ({ status }: { readonly status: number }): boolean =>
     status >= first && status <= last;
 
-/** The row of an answer with these traits: the first one that matches. */
-export const firstRow = <Traits, Row extends Pick<OutcomeRow<Traits, unknown>, 'when'>>(
-  rows: readonly Row[],
-  traits: Traits,
-): Row => rows.find(({ when }) => when(traits)) ?? rows[rows.length - 1];
-
-/** What its row says of an answer with these traits. */
+/** What the first row that matches says of an answer with these traits. */
 export function matchOutcome<Traits, Kind>(rows: readonly OutcomeRow<Traits, Kind>[], traits: Traits) {
-  const { kind, code, clause } = firstRow(rows, traits);
+  const { kind, code, clause } = rows.find(({ when }) => when(traits)) ?? rows[rows.length - 1];
   return { kind, code, clause: clause(traits) };
 }

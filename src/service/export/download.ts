@@ -96,10 +96,7 @@ async function sendOnce<Output extends BodyOutput>(
  */
 function lastLineFailure(
   { scan, bytes }: CheckedBody,
-  {
-    expectsFinalNewline = true,
-    rowsMayChange = false,
-  }: Pick<DownloadOptions<BodyOutput>, 'expectsFinalNewline' | 'rowsMayChange'>,
+  { expectsFinalNewline = true, rowsMayChange = false }: DownloadOptions<BodyOutput>,
   suspectLengths: Set<number>,
 ): RequestFailure | undefined {
   const { hasFinalNewline, rows } = scan;
@@ -113,10 +110,7 @@ function lastLineFailure(
   return { kind: 'retry', code: 'last_line', clause };
 }
 
-function warnOfInvalidUtf8(
-  { scan }: CheckedBody,
-  { label, logger }: Pick<DownloadOptions<BodyOutput>, 'label' | 'logger'>,
-): void {
+function warnOfInvalidUtf8({ scan }: CheckedBody, { label, logger }: DownloadOptions<BodyOutput>): void {
   const { cells, first } = scan.invalidUtf8;
   if (first === undefined) return;
   const message =
@@ -131,19 +125,7 @@ type NextStep =
   | { readonly kind: 'pause'; readonly attempt: number }
   | { readonly kind: 'stop'; readonly failure: DownloadFailure };
 
-/**
- * What follows a request that failed, behind earlier failures of the same download. The first row that holds counts.
- * A refusal for the quota is no attempt.
- *
- *   failure                                               what follows
- *   wait, for the 50th time                               stop: later
- *   wait                                                  send
- *   neither retry nor retry_or_split                      stop: of the same kind
- *   a body that is broken as one before                   stop: later
- *   retry_or_split, for the third time                    stop: too_large
- *   retry or retry_or_split, for the fifth time           stop: later
- *   retry or retry_or_split                               pause
- */
+/** What follows a request that failed, behind earlier ones of the same download. A refusal for the quota is no attempt. */
 function afterFailure(failure: RequestFailure, earlier: readonly RequestFailure[], label: string): NextStep {
   const { kind, code, clause, where } = failure;
   const count = (...kinds: readonly RequestFailure['kind'][]) =>
@@ -155,6 +137,7 @@ function afterFailure(failure: RequestFailure, earlier: readonly RequestFailure[
   }
   // The compiler narrows the kind alone.
   if (kind !== 'retry' && kind !== 'retry_or_split') return { kind: 'stop', failure: { ...failure, kind } };
+  // A body that is broken as one before would be so again.
   if (where !== undefined && earlier.some((before) => before.code === code && before.where?.row === where.row))
     return giveUp(`the export of ${label} is broken twice in the same way: ${clause}. Nothing of it was stored`);
   if (kind === 'retry_or_split' && count('retry_or_split') >= SPLIT_AFTER_ATTEMPTS)
