@@ -95,8 +95,8 @@ function planDays(savedState: JsonObject | undefined, syncId: number | undefined
   if (refreshId !== undefined && !keepsDuplicates) return planFromStart(input, 'is of a full refresh');
   if (isUnfinished === true) {
     throw configError(
-      `${name}: the saved state is of a full refresh that overwrites and did not read its last day, so its rows may be gone: ` +
-        "clear the stream's data in the platform.",
+      `${name}: the saved state is of a full refresh that overwrites and did not read its last day, ` +
+        "so its rows may be gone: clear the stream's data in the platform.",
     );
   }
   return planRun({ ...input, state, receipts });

@@ -46,8 +46,8 @@ export class StreamProgress {
   }
 
   /**
-   * Delivers the result of the next day to those of all `streams` that read it: the records, in one pass for all, behind
-   * them the state of each, and behind its last day COMPLETE. Removes the files of the day.
+   * Delivers the result of the next day to those of `streams` that read it. They get its records, in one pass for all.
+   * Behind them comes the state of each, and COMPLETE behind its last day. Removes the files of the day.
    */
   static async deliver(result: DayResult, streams: readonly StreamProgress[], writeRecords: WriteDay): Promise<void> {
     const readers = streams.filter(({ output, plan }) => output.isRunning && plan.days.includes(result.day));
@@ -96,8 +96,8 @@ export class StreamProgress {
   }
 
   /**
-   * Writes a state. A full refresh adds the id of its job, by which a later attempt goes on, and whether days are missing
-   * that it overwrites.
+   * Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on. It also says whether
+   * a refresh that overwrites has days left to read.
    */
   #writeState(state: ExportState, recordCount: number, isLast: boolean): Promise<void> {
     if (this.plan.mode !== 'refresh') return this.output.writeState(state, recordCount);
