@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { credentialsError, hasCredentials } from '../base/address.ts';
-import { configError } from '../base/errors.ts';
+import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { readVariables, refuseUnknownVariables, type Variables } from '../config/environment.ts';
+import type { ConfigWith, RequiredKey } from '../config/fields.ts';
 import { configKeysOf, listUnknownKeys } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { isLeftOut, parsePart, requireObject } from '../config/parse.ts';
@@ -30,7 +31,7 @@ export interface CommandConfig
   extends ReturnType<typeof SOURCE_PART.makeConfig>,
     ReturnType<typeof LOCAL_PART.makeConfig>,
     ReturnType<typeof ERASURE_PART.makeConfig> {
-  /** The keys that are missing; required-keys.ts knows which commands need them. */
+  /** The keys that are missing; only some commands need them. */
   readonly missingProblems: readonly Problem[];
   /** What messages call the file. */
   readonly fileLabel: string;
@@ -131,3 +132,38 @@ export function pathInFolder(path: string, folder: string): string {
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+/** The keys that a plan needs, and those that an export needs. */
+export const requirePlanKeys = (config: CommandConfig) =>
+  requireKeys(config, 'service_id', 'hash_key', 'suppression_key');
+export const requireExportKeys = (config: CommandConfig) =>
+  requireKeys(config, 'base_url', 'export_token', 'service_id', 'hash_key', 'suppression_key');
+export type PlanConfig = ReturnType<typeof requirePlanKeys>;
+export type ExportConfig = ReturnType<typeof requireExportKeys>;
+
+/**
+ * The same configuration, in which none of these keys is missing. A secret of hashes is missing only if another key
+ * needs it: `hash_key` beside `columns_hash`, `suppression_key` beside `suppression_file`.
+ */
+export function requireKeys<K extends RequiredKey | 'hash_key' | 'suppression_key'>(
+  config: CommandConfig,
+  ...keys: readonly K[]
+) {
+  const problems = keys.flatMap((key) => config.missingProblems.find((problem) => problem.key === key) ?? []);
+  if (problems.length > 0) throw missingKeysError(config, problems);
+  return config as ConfigWith<CommandConfig, K & RequiredKey>;
+}
+
+/** The failure that names each missing key, and where to set it. */
+function missingKeysError({ fileLabel, readsVariables }: CommandConfig, problems: readonly Problem[]): UserError {
+  const missingKeys = problems.flatMap((problem) => CONFIG_KEYS.find(({ key }) => key === problem.key) ?? []);
+  const names = missingKeys.map(
+    ({ variableName, schema }) => `${variableName}${schema.airbyte_secret ? ' (or …_FILE)' : ''}`,
+  );
+  const isInErasure = missingKeys.some((configKey) => ERASURE_KEYS.includes(configKey));
+  const objectText = `${isInErasure ? 'the object erasure of ' : ''}${fileLabel}`;
+  const variablesText = readsVariables ? `set ${names.join(', ')}, or ` : '';
+  const pronoun = problems.length === 1 ? 'it' : 'them';
+  const texts = problems.map(({ text }) => text).join(', ');
+  return configError(`${texts}: ${variablesText}write ${pronoun} into ${objectText}.`);
+}

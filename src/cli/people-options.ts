@@ -8,10 +8,9 @@ import { namedPlace, type SearchSettings } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type Option, type OptionValues, textOption, underHeading } from './command.ts';
-import type { CommandConfig } from './configuration.ts';
+import { type CommandConfig, requireExportKeys, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkedTarget, placeOf } from './places.ts';
-import { requireExportKeys, requireKeys } from './required-keys.ts';
 
 export const WHOM_HEADING = 'Whom';
 export const WHERE_HEADING = 'Where, and how people are found';

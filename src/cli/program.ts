@@ -5,7 +5,7 @@
 //   command-line.ts     what its words ask for; command.ts says what a command and an option are
 //   context.ts          what a command runs in: terminal, log, clock, environment, signal
 //   commands/           one file a command; most of them begin with readPlaceAndConfig of places.ts
-//   configuration.ts    the values of file and environment; required-keys.ts refuses to go on where a command lacks one
+//   configuration.ts    the keys of file and environment, and which of them a command needs
 //   pinned-types.ts     the types that a file of `--schema` has
 //   people-options.ts   whom `forget` and `person` look for, and where
 //   results.ts          the objects of `--json`; failure.ts: what is told of an error; help.ts: the pages of --help

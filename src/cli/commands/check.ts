@@ -2,8 +2,7 @@ import { EXIT } from '../../base/errors.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { checkService } from '../../service/check.ts';
 import { defineCommand } from '../command.ts';
-import { readConfiguration } from '../configuration.ts';
-import { requireExportKeys } from '../required-keys.ts';
+import { readConfiguration, requireExportKeys } from '../configuration.ts';
 
 const EXIT_OF_VERDICT = { usable: EXIT.done, config: EXIT.usage, later: EXIT.later };
 

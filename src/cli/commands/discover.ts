@@ -2,8 +2,7 @@ import { discoverColumns } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { defineCommand, durationOption } from '../command.ts';
-import { readConfiguration } from '../configuration.ts';
-import { requireExportKeys } from '../required-keys.ts';
+import { readConfiguration, requireExportKeys } from '../configuration.ts';
 
 export const command = defineCommand({
   options: {

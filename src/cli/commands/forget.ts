@@ -22,13 +22,12 @@ import {
   textOption,
   underHeading,
 } from '../command.ts';
-import { type CommandConfig, readConfiguration } from '../configuration.ts';
+import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
 import { writePage } from '../report/page.ts';
 import { proofPage } from '../report/proof-page.ts';
-import { requireKeys } from '../required-keys.ts';
 import { withElapsedTime } from '../terminal/progress.ts';
 
 const HEAD_OPTION = textOption('The head that a run printed: shows also whether lines are missing at the end');

@@ -15,10 +15,9 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { CONFIG_FILE, pathInFolder, readConfiguration } from '../configuration.ts';
+import { CONFIG_FILE, pathInFolder, readConfiguration, requireExportKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { checkedTarget, placeUsage } from '../places.ts';
-import { requireExportKeys } from '../required-keys.ts';
 import type { Prompts } from '../terminal/prompts.ts';
 
 export const command = defineCommand({

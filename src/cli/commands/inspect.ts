@@ -11,9 +11,8 @@ import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { type ColumnSettings, configuredTypeOf } from '../../table/column-type.ts';
 import { defineCommand, required, textOption } from '../command.ts';
-import { type CommandConfig, readConfiguration } from '../configuration.ts';
+import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import { readPinnedTypes } from '../pinned-types.ts';
-import { requireKeys } from '../required-keys.ts';
 import { tableLines } from '../terminal/layout.ts';
 
 export const command = defineCommand({

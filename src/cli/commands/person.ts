@@ -6,9 +6,8 @@ import { showPeople } from '../../erasure/show-people.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, textOption } from '../command.ts';
-import { readConfiguration } from '../configuration.ts';
+import { readConfiguration, requireKeys } from '../configuration.ts';
 import { PEOPLE_OPTIONS, readIdList, withPeopleSearch } from '../people-options.ts';
-import { requireKeys } from '../required-keys.ts';
 
 export const command = defineCommand({
   options: {

@@ -5,10 +5,10 @@ import { cursorOf, includesToDateOf, logNotes, planRun, type RunPlan, toDateOf }
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import { checkColumnTypes } from '../../targets/refusals.ts';
 import { isStateful } from '../../targets/targets.ts';
+import { requirePlanKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { readPinnedTypes } from '../pinned-types.ts';
 import { loadOptions, storedState } from '../places.ts';
-import { requirePlanKeys } from '../required-keys.ts';
 import type { PlanResult } from '../results.ts';
 import { tableLines } from '../terminal/layout.ts';
 import type { SyncInput } from './run.ts';
