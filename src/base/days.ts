@@ -45,3 +45,9 @@ export function formatDays(days: readonly Day[]): string {
   }
   return joinNames(runs, NAMED_RUNS);
 }
+
+/** An instant in UTC to the second: `2026-01-02 03:04:05`. */
+export const formatTime = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
+
+/** The same to the minute. */
+export const formatMinute = (instant: string): string => instant.slice(0, 16).replace('T', ' ');

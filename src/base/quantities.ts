@@ -1,4 +1,4 @@
-// Counts, shares, sizes, times and lists of names, as people read and write them.
+// Counts, shares, sizes, lengths of time and lists of names, as people read and write them.
 
 import { HOUR_MS } from './clock.ts';
 
@@ -37,12 +37,6 @@ export function formatDuration(ms: number): string {
   const hours = Math.floor(minutes / 60);
   return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
 }
-
-/** An instant in UTC to the second: `2026-01-02 03:04:05`. */
-export const formatTime = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
-
-/** The same to the minute. */
-export const formatMinute = (instant: string): string => instant.slice(0, 16).replace('T', ' ');
 
 /** A part as `12.3%`: 0% means none, and 100% all. */
 export function formatPercent(part: number, whole: number): string {

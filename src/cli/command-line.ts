@@ -24,18 +24,16 @@ import { CONFIG_KEYS } from './configuration.ts';
 
 export type NamedCommand = Command & { readonly name: string };
 
-/** A page of help: that of the program, of its configuration, or of a command. */
-export type HelpTopic = 'program' | 'config' | NamedCommand;
+/** What a page of help is about; `config` are the keys of the configuration. */
+export type HelpTopic = 'program' | 'version' | 'config' | NamedCommand;
 
-type GlobalValues = OptionValues<typeof GLOBAL_OPTIONS>;
-type RunValues = OptionValues<OptionTable> & GlobalValues;
+type RunValues = OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
 
 /** What a line asks for. Of a wrong one there are the values that are right, which say how to tell of it. */
 export type CommandLine =
-  | { readonly kind: 'version' }
   | { readonly kind: 'help'; readonly topic: HelpTopic }
   | { readonly kind: 'run'; readonly command: NamedCommand; readonly values: RunValues }
-  | { readonly kind: 'wrong'; readonly problem: UserError; readonly values: Partial<GlobalValues> };
+  | { readonly kind: 'wrong'; readonly problem: UserError; readonly values: Partial<RunValues> };
 
 const PARSER_SETTINGS = {
   'boolean-negation': false,
@@ -79,7 +77,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     return { key, option, name: optionName(key), words: [optionWords[key] ?? []].flat().map(String) };
   });
   const { values, valueProblem } = parseValues([...commandArguments, ...commandOptions]);
-  if (values.version === true) return { kind: 'version' };
+  if (values.version === true) return { kind: 'help', topic: 'version' };
   if (command !== undefined && values.help === true) return { kind: 'help', topic: command };
 
   const isUnknownCommand = command === undefined && commandWord !== undefined;

@@ -1,4 +1,5 @@
 import type { Argv } from 'yargs';
+import { VERSION } from '../base/version.ts';
 import { variableFormOf } from '../config/environment.ts';
 import type { ConfigKey } from '../config/keys.ts';
 import { GLOBAL_OPTIONS } from './command.ts';
@@ -13,6 +14,7 @@ const MAX_COLUMNS = 110;
 /** The lines of a page, of at most so many columns. */
 export async function helpLines(topic: HelpTopic, columns: number): Promise<string[]> {
   const width = Math.min(columns, MAX_COLUMNS);
+  if (topic === 'version') return [VERSION];
   if (topic === 'config') return configHelp(width);
   const parser = newParser().wrap(width);
   if (topic === 'program') describeProgram(parser);

@@ -14,7 +14,6 @@
 // `terminal/` is what a person sees, `run/` the run of `sync`, and `report/` the pages of HTML.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
-import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
@@ -34,9 +33,8 @@ const APART_MS = 50;
 /** Runs one command line and returns its exit code. A failure is logged, not thrown. */
 export async function runCommandLine(argv: readonly string[], system: System): Promise<ExitCode> {
   const line = await parseCommandLine(argv);
-  if (line.kind === 'run' || line.kind === 'wrong') return await runCommand(line, system);
-  const lines = line.kind === 'version' ? [VERSION] : await helpLines(line.topic, system.terminal.columns);
-  for (const text of lines) system.terminal.print(text);
+  if (line.kind !== 'help') return await runCommand(line, system);
+  for (const text of await helpLines(line.topic, system.terminal.columns)) system.terminal.print(text);
   return EXIT.done;
 }
 

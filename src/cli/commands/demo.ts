@@ -26,9 +26,8 @@ export const command = defineCommand({
   docsPage: 'getting-started.md',
   async run({ file }, context) {
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
-    if (existsSync(output) && !existsSync(file)) {
+    if (existsSync(output) && !existsSync(file))
       throw configError(`${output} is there already, and the demo writes its page there: name another file.`);
-    }
     const { columns, print } = context.terminal;
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
     for (const line of [...wrappedLines(intro, columns), '']) print(line);

@@ -5,9 +5,7 @@ import { defineCommand, durationOption } from '../command.ts';
 import { readConfiguration, requireExportKeys } from '../configuration.ts';
 
 export const command = defineCommand({
-  options: {
-    maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h)'),
-  },
+  options: { maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h)') },
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
   docsPage: 'days-and-types.md',
   async run(values, context) {

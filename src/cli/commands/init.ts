@@ -25,15 +25,13 @@ export const command = defineCommand({
   docsPage: 'configuration.md',
   async run({ config: path = CONFIG_FILE }, context) {
     const { prompts } = context;
-    if (prompts === undefined) {
+    if (prompts === undefined)
       throw configError('init asks questions, and there is no terminal here: write dfinery.json, or set variables.');
-    }
     // Else the answers would be lost after the last question.
     const subject = `the file ${path}`;
     await withDiskErrors({ subject, path }, access(dirname(realOrGivenPath(path)), constants.W_OK));
-    if (existsSync(path) && !(await prompts.confirm(`${path} is there already. Replace the whole file?`))) {
+    if (existsSync(path) && !(await prompts.confirm(`${path} is there already. Replace the whole file?`)))
       throw configError(`${path} stays as it is: name another file with --config.`);
-    }
     const service = await askService(prompts, context);
     const place = await askPlace(prompts, dirname(path));
     const erasure = await askErasure(prompts);

@@ -17,9 +17,7 @@ import { tableLines } from '../terminal/layout.ts';
 
 export const command = defineCommand({
   arguments: { file: required(textOption('The CSV file')) },
-  options: {
-    schema: textOption('Pinned schema, as discover prints it: shows what would be rescued'),
-  },
+  options: { schema: textOption('Pinned schema, as discover prints it: shows what would be rescued') },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   docsPage: 'days-and-types.md',
   async run({ file, schema, config: path }, context) {

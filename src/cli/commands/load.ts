@@ -16,9 +16,7 @@ import { withElapsedTime } from '../terminal/progress.ts';
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,
   arguments: { file: required(textOption('The CSV file of the day')) },
-  options: {
-    day: required(dayOption('The day whose rows it has, yyyy-MM-dd')),
-  },
+  options: { day: required(dayOption('The day whose rows it has, yyyy-MM-dd')) },
   examples: [
     'load duckdb events.duckdb 2026-01-17.csv --day 2026-01-17',
     'load delta s3://bucket/events 2026-01-17.csv --day 2026-01-17',

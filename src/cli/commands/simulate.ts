@@ -14,12 +14,10 @@ export const command = defineCommand({
     const scenario = file === undefined ? {} : readJsonFile(file, 'the scenario');
     const simulator = await startSimulator({ scenario, clock, port });
     try {
+      const { url } = simulator;
       const { service_id, export_token, import_token } = simulator.scenario;
-      terminal.print(JSON.stringify({ base_url: simulator.url, service_id, export_token }));
-      logger.info(
-        'simulate.ready',
-        `listening on ${simulator.url}; the line on stdout is a source configuration for it.`,
-      );
+      terminal.print(JSON.stringify({ base_url: url, service_id, export_token }));
+      logger.info('simulate.ready', `listening on ${url}; the line on stdout is a source configuration for it.`);
       logger.info('simulate.tokens', `Export token ${export_token}, Import token ${import_token}; stop with Ctrl-C.`);
       await new Promise<void>((resolve) => onAbort(signal, resolve));
     } finally {

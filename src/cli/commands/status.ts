@@ -1,6 +1,6 @@
-import { dayAt, formatDays } from '../../base/days.ts';
+import { dayAt, formatDays, formatTime } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { formatCount, formatTime, withSeparators } from '../../base/quantities.ts';
+import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { daysUntilLost } from '../../extract/calendar.ts';
 import { usualRowsIfImplausible } from '../../extract/plausibility.ts';
 import type { PlaceState } from '../../table/place-state.ts';

@@ -1,4 +1,5 @@
-import { formatCount, formatMinute } from '../../base/quantities.ts';
+import { formatMinute } from '../../base/days.ts';
+import { formatCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof, ProvedId } from '../../erasure/ledger/proof.ts';
 import { answerText, countSentences, placeParagraph } from '../../erasure/ledger/proof-text.ts';

@@ -2,14 +2,8 @@
 // This page shows names of events and columns, counts and dates. It says why runs failed, and shows
 // no value of a person.
 
-import {
-  formatBytes,
-  formatCount,
-  formatMinute,
-  formatPercent,
-  formatTime,
-  withSeparators,
-} from '../../base/quantities.ts';
+import { formatMinute, formatTime } from '../../base/days.ts';
+import { formatBytes, formatCount, formatPercent, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
