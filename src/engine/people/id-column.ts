@@ -110,8 +110,7 @@ export class IdColumn {
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isSuppressedSql))}`;
     const pads = { ...key.hmacPads('list_key'), ...keyForPlainRows?.hmacPads('hash_key') };
     const rows = await this.#engine.rows(sql, { hmacs, ...pads });
-    const ids = rows.map(({ cell }) => String(cell));
-    return ids.map((id) => ({ id, keyCheck: this.keys.keyCheckOf(id), queryIds: [] }));
+    return rows.map(({ cell }) => ({ id: String(cell), keyCheck: this.keys.keyCheckOf(String(cell)), queryIds: [] }));
   }
 
   /**

@@ -33,8 +33,9 @@ export async function checkRows(
 ): Promise<VerifyResult> {
   const { receipts } = state;
   const differences: Difference[] = [];
+  const addDifference = (check: Difference['check'], message: string) => differences.push({ check, message });
   const missingDays = table.isSnapshot ? undefined : missingDaysMessage(state);
-  if (missingDays !== undefined) differences.push({ check: 'rows', message: missingDays });
+  if (missingDays !== undefined) addDifference('rows', missingDays);
   const daySql = dayOfRowSql(table, receipts.keys());
   const rowsByDay = await countRowsByDay(engine, relation, daySql);
   for (const day of new Set([...receipts.keys(), ...rowsByDay.keys()])) {
@@ -42,22 +43,18 @@ export async function checkRows(
     const storedRows = rowsByDay.get(day) ?? 0;
     if (storedRows === expectedRows) continue;
     const dayOrTable = table.isSnapshot ? table.name : day;
-    const message =
+    const rowsText =
       expectedRows === undefined
-        ? `${dayOrTable} has ${plainCount(storedRows, 'row')} and no receipt`
-        : `${dayOrTable} should have ${plainCount(expectedRows, 'row')}, and has ${storedRows}`;
-    differences.push({ check: 'rows', message });
+        ? `has ${plainCount(storedRows, 'row')} and no receipt`
+        : `should have ${plainCount(expectedRows, 'row')}, and has ${storedRows}`;
+    addDifference('rows', `${dayOrTable} ${rowsText}`);
   }
   const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, relation, daySql);
   const keysOccur = (keys: number) => plainCount(keys, 'key occurs', 'keys occur');
-  if (rowsWithoutKey > 0) {
-    const message = `${plainCount(rowsWithoutKey, 'row has', 'rows have')} no _key in ${table.name}`;
-    differences.push({ check: 'keys', message });
-  }
-  if (repeatedKeys > 0) {
-    const message = `${keysOccur(repeatedKeys)} more than once in ${table.isSnapshot ? table.name : 'a day'}`;
-    differences.push({ check: 'keys', message });
-  }
+  if (rowsWithoutKey > 0)
+    addDifference('keys', `${plainCount(rowsWithoutKey, 'row has', 'rows have')} no _key in ${table.name}`);
+  if (repeatedKeys > 0)
+    addDifference('keys', `${keysOccur(repeatedKeys)} more than once in ${table.isSnapshot ? table.name : 'a day'}`);
   return { differences, warnings: sharedKeys > 0 ? [`${keysOccur(sharedKeys)} under more than one day.`] : [] };
 }
 
