@@ -56,12 +56,11 @@ export function cellSqlOf(
 ): CellSql {
   const { type } = column;
   const asText = { column, expr, readerType: 'VARCHAR' } as const;
+  const withoutNull = `nullif(${expr}, 'null')`;
   // An absent `null` is no value. `fits` and `cellTypeOf` pass over every `null` by themselves.
-  const formsOfValues = hasAbsentNull ? forms & ~NULL_TEXT : forms;
-  if (formsOfValues === 0) return { ...asText, kind: 'empty' };
-  if (type === null) {
-    return { ...asText, kind: 'rescued', misfitSql: `${hasAbsentNull ? `nullif(${expr}, 'null')` : expr} IS NOT NULL` };
-  }
+  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return { ...asText, kind: 'empty' };
+  if (type === null)
+    return { ...asText, kind: 'rescued', misfitSql: `${hasAbsentNull ? withoutNull : expr} IS NOT NULL` };
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
@@ -70,7 +69,7 @@ export function cellSqlOf(
     return { ...asText, kind: 'checked', valueSql: widen(codec.checkedSql(expr)), misfitSql };
   }
   const hasNull = (forms & NULL_TEXT & ~codec.forms) !== 0;
-  const text = hasNull ? `nullif(${expr}, 'null')` : expr;
+  const text = hasNull ? withoutNull : expr;
   const uncheckedSql = codec.uncheckedSql?.(text, forms);
   if (!needsText && !hasNull && uncheckedSql === undefined) {
     return { column, expr, readerType: codec.duckdbType, kind: 'fitting', valueSql: widen(expr) };
