@@ -30,7 +30,7 @@ export const command = defineCommand({
       const { output = '-' } = values;
       const print: WriteLine = async (line) => {
         context.terminal.print(line);
-        await abortable(context.terminal.waitForReader(), context.signal);
+        await abortable(context.terminal.waitForResultReader(), context.signal);
       };
       return output === '-' ? show(print) : withNewFile(output, show);
     });

@@ -62,7 +62,7 @@ export class ProcessTerminal implements Terminal {
       .then(() => this.#results.queue(`${line}\n`));
   }
 
-  async waitForReader(): Promise<void> {
+  async waitForResultReader(): Promise<void> {
     await this.#resultsQueued;
     // A result that cannot be written is told at the end.
     await this.#results.drain(MAX_WAITING_BYTES).catch(() => {});

@@ -11,7 +11,7 @@ export interface Terminal {
   /** Writes one line of a result on stdout. */
   print(line: string): void;
   /** Waits while much of the results is not taken by their reader, so that it does not gather here. */
-  waitForReader(): Promise<void>;
+  waitForResultReader(): Promise<void>;
   /** Writes one line of log, above the status. */
   log(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
@@ -25,7 +25,7 @@ export interface Terminal {
 
 export const NO_TERMINAL: Terminal = {
   print() {},
-  async waitForReader() {},
+  async waitForResultReader() {},
   log() {},
   showStatus() {},
   isInteractive: false,
@@ -38,7 +38,7 @@ export const terminalOfCommand = (terminal: Terminal, isQuiet: boolean): Termina
   isInteractive: terminal.isInteractive && !isQuiet,
   columns: terminal.columns,
   print: (line) => terminal.print(printable(line)),
-  waitForReader: () => terminal.waitForReader(),
+  waitForResultReader: () => terminal.waitForResultReader(),
   log: (line, level) => terminal.log(printable(line), level),
   showStatus: (line) => (isQuiet ? undefined : terminal.showStatus(line)),
 });

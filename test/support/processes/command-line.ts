@@ -9,7 +9,7 @@ export interface CommandEnvironment {
   readonly prompts?: Prompts | undefined;
   readonly columns?: number;
   /** Waits for the reader of stdout, which by default takes everything at once. */
-  readonly waitForReader?: () => Promise<void>;
+  readonly waitForResultReader?: () => Promise<void>;
   readonly clock?: Clock;
   readonly signal?: AbortSignal;
 }
@@ -31,7 +31,7 @@ export async function runHere(
     env = {},
     prompts,
     columns = 80,
-    waitForReader = async () => {},
+    waitForResultReader = async () => {},
     clock = systemClock,
     signal = new AbortController().signal,
   }: CommandEnvironment = {},
@@ -42,7 +42,7 @@ export async function runHere(
     print(line: string) {
       stdout += `${line}\n`;
     },
-    waitForReader,
+    waitForResultReader,
     log(line: string) {
       stderr += `${line}\n`;
     },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import { printable } from '../../../src/base/text.ts';
+import { printable, shellWord } from '../../../src/base/text.ts';
 
 const RAW = [...'\u0000\n\r\t\u007f\u009b\u200b\u2028\u202e\u2066\ufeff', '\u001b[31m', '\ud800'];
 
@@ -28,4 +28,10 @@ describe('a text from an untrusted source', () => {
       },
     ]);
   });
+});
+
+it('quotes a path that a shell would split or change', () => {
+  const words = ['한글/dfinery.json', 'my place.duckdb', "it's", '$HOME', ''].map(shellWord);
+  expect(words).toEqual(['한글/dfinery.json', "'my place.duckdb'", "'it'\\''s'", "'$HOME'", "''"]);
+  expect(shellWord('a\\b')).toBe(process.platform === 'win32' ? 'a\\b' : "'a\\b'");
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { shellWord } from '../../../src/base/text.ts';
 import { tableLines, wrappedLines } from '../../../src/cli/terminal/layout.ts';
 
 describe('tables in a terminal', () => {
@@ -19,10 +18,4 @@ describe('tables in a terminal', () => {
       ),
     ).toEqual(['  name   n', '  ────  ──', '  상품  10', '  ab     2']);
   });
-});
-
-it('quotes a path that a shell would split or change', () => {
-  const words = ['한글/dfinery.json', 'my place.duckdb', "it's", '$HOME', ''].map(shellWord);
-  expect(words).toEqual(['한글/dfinery.json', "'my place.duckdb'", "'it'\\''s'", "'$HOME'", "''"]);
-  expect(shellWord('a\\b')).toBe(process.platform === 'win32' ? 'a\\b' : "'a\\b'");
 });

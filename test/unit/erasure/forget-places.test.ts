@@ -408,9 +408,9 @@ describe('person', () => {
   it('holds a row back until the reader has taken those before', async () => {
     await load(ROWS, DUCKDB);
     const takes: (() => void)[] = [];
-    const waitForReader = () => new Promise<void>((resolve) => takes.push(resolve));
+    const waitForResultReader = () => new Promise<void>((resolve) => takes.push(resolve));
     const words = ['person', '--id', 'm1', ...only(DUCKDB), '--config', at('dfinery.json')];
-    const done = runHere(words, { env: erasure.env, waitForReader });
+    const done = runHere(words, { env: erasure.env, waitForResultReader });
     for (const rows of [1, 2]) {
       await until(() => takes.length > 0);
       await setImmediate();
@@ -424,13 +424,13 @@ describe('person', () => {
     await load(ROWS, LAKE);
     const stop = new AbortController();
     let hasTaken = false;
-    const waitForReader = async () => {
+    const waitForResultReader = async () => {
       stop.abort(new Error('stopped'));
       await setTimeout(1_000);
       hasTaken = true;
     };
     const words = ['person', '--id', 'm1', ...only(LAKE), '--config', at('dfinery.json')];
-    const { code, stderr } = await runHere(words, { env: erasure.env, waitForReader, signal: stop.signal });
+    const { code, stderr } = await runHere(words, { env: erasure.env, waitForResultReader, signal: stop.signal });
     expect([code, hasTaken], stderr).toEqual([3, false]);
     expect(readdirSync(at('spool'))).toEqual([]);
   });
