@@ -1,0 +1,47 @@
+import { rmSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { DUCKDB, event, LAKE, setUpErasure } from '../../support/erasure/fixture.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
+
+const erasure = setUpErasure();
+const { at, configure, holding, load, only, planOf, proofOf, requestedIds, writeList } = erasure;
+
+it('an erasure does what its plan says, asks the service last, and keeps the people away', async () => {
+  configure({}, { lock_wait: '0s' });
+  const rows = [event('m1'), event('m1', 2), event('m2'), event('m3')];
+  await load(rows, DUCKDB, LAKE);
+  const words = ['--file', writeList('ids.txt', 'm1\nm2\n'), ...only(DUCKDB, LAKE)];
+  const { hash, places } = await planOf(...words);
+  expect(places).toMatchObject([
+    { people: 2, rows: 3, rows_removed: null },
+    { people: 2, rows: 3, rows_removed: null },
+  ]);
+
+  // The hash covers all that is confirmed, and only the whole of it consents.
+  const others = [
+    ['--max-people', '9'],
+    ['--allow-shared'],
+    ['--again'],
+    ['--purge-only'],
+    ['--by-column', 'df_unified_id'],
+  ];
+  for (const more of others)
+    expect((await planOf(...words, ...more, '--execute', '--confirm', hash)).exit, more.join(' ')).toBe(2);
+  for (const confirm of [hash.slice(0, 12), hash.slice(1)])
+    expect((await planOf(...words, '--execute', '--confirm', confirm)).exit).toBe(2);
+  expect(holding('marked-u-m1')).not.toEqual([]);
+
+  // Nobody is asked for while a place still has the people.
+  writeList('lake/_dfinery/lock', ownerText());
+  const stuck = await planOf(...words, '--execute', '--confirm', hash);
+  expect(stuck).toMatchObject({ exit: 3, places: [{ rows_removed: 3 }, { rows_removed: null, error: /is in use/ }] });
+  expect([requestedIds(), (await proofOf('m1'))[0]]).toEqual([[], 3]);
+
+  rmSync(at('lake/_dfinery/lock'));
+  expect(await planOf(...words, '--execute', '--confirm', hash)).toMatchObject({ exit: 0, done: 2 });
+  expect(requestedIds().toSorted()).toEqual(['m1', 'm2']);
+  for (const text of ['marked-u-m1', 'marked-row-m1', 'marked-log-m2']) expect(holding(text), text).toEqual([]);
+  expect(await proofOf('m1')).toEqual([0, expect.stringMatching(/lake: 2 rows removed\n/)]);
+  const synced = await load(rows, DUCKDB, LAKE);
+  expect(synced.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([3, 3]);
+});
