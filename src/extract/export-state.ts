@@ -63,12 +63,13 @@ export function stateAfter(
   commitInfo: CommitInfo,
 ): ExportState {
   const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = stateBefore ?? {};
+  const { fingerprints, oldestDay, appends = false } = commitInfo;
   const start = stateBefore?.start_date ?? commitInfo.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
   const gaps = new Set([...recordedGaps, ...(commitInfo.gaps ?? [])].filter((day) => !isLoaded(day)));
   let cursor = laterOf(stateBefore?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(stateBefore, commitInfo.fingerprints.hashedColumns);
+  const hashed = hashedAfter(stateBefore, fingerprints.hashedColumns);
   const includesToDate = commitInfo.includesToDate ?? to_date_inclusive;
   const lacksFinalNewline = (commitInfo.hasFinalNewline ?? final_newline) === false;
   return {
@@ -76,10 +77,10 @@ export function stateAfter(
     version: 1,
     from_date: cursor,
     start_date: start,
-    service: commitInfo.fingerprints.serviceHash,
-    filters: commitInfo.fingerprints.filtersHash,
+    service: fingerprints.serviceHash,
+    filters: fingerprints.filtersHash,
     ...(hashed !== undefined && { hashed }),
-    read_again: daysToReadAgain(receipts, commitInfo),
+    read_again: daysToReadAgain(receipts, { oldestDay, appends, includesToDate: commitInfo.includesToDate }),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesToDate !== undefined && { to_date_inclusive: includesToDate }),
     ...(lacksFinalNewline && { final_newline: false }),

@@ -75,7 +75,7 @@ export class DayDownloader {
     const provesEnd = this.#day === endProofDay;
     const download = await (provesEnd ? proveEndDay(this.#day, this.#download, service, settings) : this.#download());
     const first = await this.#dayResultOf(download);
-    if (first.kind !== 'downloaded' || first.checkedDay.receipt.rows >= this.#storedRows.leastRows) return first;
+    if (first.kind !== 'downloaded' || first.checkedDay.receipt.rows >= this.#storedRows.minRows) return first;
     const second = await this.#dayResultOf(await this.#download());
     await removeFiles(first.checkedDay.files);
     return second.kind === 'downloaded' ? this.#confirmFewerRows(first, second) : second;
@@ -122,7 +122,7 @@ export class DayDownloader {
     if (!this.#isOver) return this.#failed(downloadError(day, download));
     switch (download.kind) {
       case 'too_large':
-        return this.#inParts();
+        return this.#downloadInParts();
       case 'gone':
         return { kind: 'gone', day };
       case 'unsupported':
@@ -139,21 +139,24 @@ export class DayDownloader {
     return { kind: 'failed', day: this.#day, error, isOver: this.#isOver };
   }
 
+  #failedForNow(message: string): DayResult {
+    return this.#failed(transientError(message, { where: { day: this.#day } }));
+  }
+
   /** A day without rows, as far as two empty answers can show it: they never replace rows of the same filters. */
   #emptyTwice(first: DownloadFailure, second: DownloadFailure): DayResult {
     const day = this.#day;
-    const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
-    if (second.code !== first.code) return fail(`${day}: ${first.clause}, and then ${second.clause}.`);
+    if (second.code !== first.code) return this.#failedForNow(`${day}: ${first.clause}, and then ${second.clause}.`);
     const { rowsBefore } = this.#storedRows;
     // All rows of the day may have been removed since, those of erased people.
     const isStoredEmpty = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
     if (isStoredEmpty) return { ...this.#downloadedDay([]), kind: 'unproven', emptyAnswer: first };
-    return fail(
+    return this.#failedForNow(
       `${day} has ${plainCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
     );
   }
 
-  async #inParts(): Promise<DayResult> {
+  async #downloadInParts(): Promise<DayResult> {
     const day = this.#day;
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#deps.logger.warn('day.parts', message, { day });
@@ -165,26 +168,26 @@ export class DayDownloader {
   /** Takes the second download if it has enough rows, or as many as the first: then the day has changed. */
   async #confirmFewerRows(first: DownloadedDay, second: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
-    const { rowsBefore, leastRows } = this.#storedRows;
+    const { rowsBefore, minRows } = this.#storedRows;
     const { rows } = first.checkedDay.receipt;
     const { rows: rowsAgain } = second.checkedDay.receipt;
-    if (rowsAgain >= leastRows) return second;
+    if (rowsAgain >= minRows) return second;
     if (rowsAgain === rows) {
       const message = `${day} has ${plainCount(rows, 'row')} now and had ${rowsBefore}: two downloads agree, the day is replaced.`;
       this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: rowsBefore });
       return second;
     }
     await removeFiles(second.checkedDay.files);
-    const message =
+    return this.#failedForNow(
       `${day} had ${plainCount(rowsBefore, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
-      'downloads may have been cut, the stored rows stay. Run again later.';
-    return this.#failed(transientError(message, { where: { day } }));
+        'downloads may have been cut, the stored rows stay. Run again later.',
+    );
   }
 
   /**
-   * What is stored of the day, as far as it compares with a download. One with fewer than `leastRows` may have been cut.
+   * What is stored of the day, as far as it compares with a download. One with fewer than `minRows` may have been cut.
    *
-   *   stored                                   rowsBefore              leastRows
+   *   stored                                   rowsBefore              minRows
    *   nothing; pruned; of other filters        0                       0
    *   with the same `to_date`, or from a file  those of the download   rowsBefore
    *   with another, perhaps rows of two days   those of the place      1, if the place has any
@@ -193,11 +196,11 @@ export class DayDownloader {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
     if (receipt === undefined || receipt.pruned === true || hasOtherFilters(receipt, fingerprints.filtersHash))
-      return { rowsBefore: 0, leastRows: 0 };
+      return { rowsBefore: 0, minRows: 0 };
     const { rows, rows_stored: rowsInPlace = 0 } = receipt;
     return receipt.to_date === this.#toDate || receipt.source === 'file'
-      ? { rowsBefore: rows, leastRows: rows }
-      : { rowsBefore: rowsInPlace, leastRows: Math.min(rowsInPlace, 1) };
+      ? { rowsBefore: rows, minRows: rows }
+      : { rowsBefore: rowsInPlace, minRows: Math.min(rowsInPlace, 1) };
   }
 
   #downloadedDay(files: readonly CheckedFile[]): DownloadedDay {

@@ -97,24 +97,18 @@ describe('after a 429', () => {
     expect(await wait(5 * HOUR)).toBe(HOUR + 1_000);
   });
 
-  it('without Retry-After they wait a minute, and twice as long each time until one succeeds', async () => {
+  it.each([
+    ['without Retry-After they wait a minute', undefined, [MINUTE, 2 * MINUTE, 4 * MINUTE, 0, MINUTE]],
+    ['with a Retry-After of zero they are sent at once', 0, [1_000, 2 * MINUTE, 4 * MINUTE, 0, 1_000]],
+  ])('%s, and wait twice as long each time until one succeeds', async (_, retryAfter, expected) => {
     const opened = open();
     const waits: number[] = [];
     for (const status of [429, 429, 429, 200, 429]) {
-      await exportWith(opened.quota, answer(status, status === 200 ? 90 : 0));
+      const retryAt = retryAfter === undefined ? undefined : opened.clock.now() + retryAfter;
+      await exportWith(opened.quota, answer(status, status === 200 ? 90 : 0, undefined, retryAt));
       waits.push(await waitOf(opened));
     }
-    expect(waits).toEqual([1, 2, 4, 0, 1].map((minutes) => minutes * MINUTE));
-  });
-
-  it('of a Retry-After of zero they are sent at once, but wait as without it if that is refused, too', async () => {
-    const opened = open();
-    const waits: number[] = [];
-    for (let i = 0; i < 3; i++) {
-      await exportWith(opened.quota, answer(429, 0, undefined, opened.clock.now()));
-      waits.push(await waitOf(opened));
-    }
-    expect(waits).toEqual([1_000, 2 * MINUTE, 4 * MINUTE]);
+    expect(waits).toEqual(expected);
   });
 
   it('exports that were refused together count as one refusal', async () => {
