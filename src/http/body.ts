@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import { withStart } from '../base/byte-streams.ts';
 import { codeOf, messageOf } from '../base/errors.ts';
 import { BodyMismatch } from './failures.ts';
 
@@ -28,21 +29,15 @@ const GUNZIP_CHUNK_BYTES = 64 * 1024;
 
 /** Decodes gzip of one or several members, or no byte. Throws BodyMismatch unless it ends with a valid trailer. */
 async function* gunzip(compressed: ByteStream): ByteStream {
+  const first = await compressed.next();
+  if (first.done === true) return;
   const decoder = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
-  let isEmpty = true;
-  const observed = async function* () {
-    for await (const chunk of compressed) {
-      isEmpty = false;
-      yield chunk;
-    }
-  };
   // This is not awaited: its last read may settle only when the owner of the connection closes that.
-  pipeline(observed, decoder, () => {});
+  pipeline(withStart(first.value, compressed), decoder, () => {});
   try {
     yield* decoder as AsyncIterable<Uint8Array>;
   } catch (error) {
     if (codeOf(error)?.startsWith('Z_') !== true) throw error;
-    if (isEmpty) return;
     throw new BodyMismatch('gzip', `sent gzip that is cut or corrupt (${messageOf(error)})`, error);
   } finally {
     decoder.destroy();

@@ -46,34 +46,33 @@ export async function downloadParts(
   const excludedNames = new Set(userCondition === 'exclude' ? events : []);
   const knownNames = [...KNOWN_EVENT_NAMES, ...eventNames].filter((name) => !excludedNames.has(name));
   const files: CheckedFile[] = [];
-  let lastFailure: DownloadFailure | undefined;
-  // One empty answer proves nothing, least of all from a service that could not export the day.
-  const downloadPart: typeof download = async (overrides) => {
-    const part = await download(overrides);
-    return part.kind === 'empty' ? download(overrides) : part;
+  const failures: DownloadFailure[] = [];
+  const downloadPart: typeof download = async (filter) => {
+    const first = await download(filter);
+    // One empty answer proves nothing, least of all from a service that could not export the day.
+    const part = first.kind === 'empty' ? await download(filter) : first;
+    if (part.kind === 'checked') files.push(checkedFileOf(part));
+    else failures.push(part);
+    return part;
   };
-  const fail = async (whichEvents: string, failure: DownloadFailure): Promise<PartsResult> => {
+  const fail = async (whichEvents: string): Promise<PartsResult> => {
     await removeFiles(files);
-    return { kind: 'failed', error: tooLargeError(day, whichEvents, failure) };
+    return { kind: 'failed', error: tooLargeError(day, whichEvents, failures[failures.length - 1]) };
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
-    const part = await downloadPart({ events: [name], eventsCondition: 'include' });
+    const { kind } = await downloadPart({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event, also in the last part.
-    if (part.kind !== 'invalid') excludedNames.add(name);
-    if (part.kind === 'checked') files.push(checkedFileOf(part));
-    else if (part.kind === 'empty' || part.kind === 'invalid') lastFailure = part;
-    else return fail(`named ${name}`, part);
+    if (kind !== 'invalid') excludedNames.add(name);
+    if (kind !== 'checked' && kind !== 'empty' && kind !== 'invalid') return fail(`named ${name}`);
   }
   if (userCondition !== 'include') {
     const condition = excludedNames.size > 0 ? 'exclude' : 'all';
-    const otherEvents = await downloadPart({ events: [...excludedNames], eventsCondition: condition });
-    if (otherEvents.kind === 'checked') files.push(checkedFileOf(otherEvents));
-    else if (otherEvents.kind === 'empty') lastFailure = otherEvents;
-    else return fail(`other than the ${excludedNames.size} known`, otherEvents);
+    const { kind } = await downloadPart({ events: [...excludedNames], eventsCondition: condition });
+    if (kind !== 'checked' && kind !== 'empty') return fail(`other than the ${excludedNames.size} known`);
   }
-  if (files.length > 0 || lastFailure === undefined) return { kind: 'parts', files };
+  if (files.length > 0) return { kind: 'parts', files };
   // A day that is too large has rows: parts without any file say nothing about it.
-  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name', lastFailure);
+  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name');
 }
 
 function tooLargeError(day: Day, whichEvents: string, { clause }: DownloadFailure): UserError {
