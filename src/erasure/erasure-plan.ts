@@ -1,6 +1,5 @@
 import { formatDays } from '../base/days.ts';
 import { configError, EXIT, type UserError } from '../base/errors.ts';
-import { groupBy } from '../base/group.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
@@ -8,7 +7,7 @@ import type { DestinationConfig } from '../config/destination.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, refusedParagraph } from './list/id-list.ts';
-import { type AnsweredId, type PlannedId, planIds } from './planned-id.ts';
+import { type PlannedId, planIds } from './planned-id.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
 import type { OnDecided, RequestSettings } from './requests.ts';
 
@@ -36,11 +35,9 @@ export interface ErasurePlan {
   readonly ledger: Ledger;
   /** Undefined: no place is purged. */
   readonly purgePlan: PurgePlan | undefined;
+  readonly plannedIds: readonly PlannedId[];
+  /** Those of them that are requested. */
   readonly idsToRequest: readonly PlannedId[];
-  /** Those that are not requested, since the ledger knows them as deleted. */
-  readonly idsDoneBefore: readonly AnsweredId[];
-  /** Those that are not requested either, since a request before the rejection may have deleted the person. */
-  readonly idsRejectedBefore: readonly AnsweredId[];
   /** How the erasure breaks a guard, as a sentence. */
   readonly guardProblem: string | undefined;
   /** What an officer repeats as the consent. */
@@ -64,12 +61,8 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   await purgeSettings?.suppressionList.requireWritable();
 
   // 2. What is done with each id.
-  const plannedIds = planIds(listedIds, ledger.history, { requestSettings, purgeSettings });
+  const plannedIds = planIds(listedIds, ledger.history, { requestSettings, ...purgeSettings });
   const idsToRequest = plannedIds.filter(({ request }) => request === 'due' || request === 'again');
-  const answeredIds = plannedIds.filter((plannedId) => plannedId.request === 'answered');
-  const idsByOutcome = groupBy(answeredIds, ({ answer }) => answer.outcome);
-  const idsDoneBefore = idsByOutcome.get('done') ?? [];
-  const idsRejectedBefore = idsByOutcome.get('rejected') ?? [];
 
   // 3. Whom the places hold.
   const purgePlan = purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger));
@@ -77,15 +70,14 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   // 4. The guards, and what an officer is to know and to confirm.
   const guardProblem =
     requestGuardProblem(idsToRequest, settings.maxDeletionsPerSync) ?? (purgePlan && purgeGuardProblem(purgePlan));
-  const plan = { options, ledger, purgePlan, idsToRequest, idsDoneBefore, idsRejectedBefore };
+  const plan = { options, ledger, purgePlan, plannedIds, idsToRequest };
   return { ...plan, guardProblem, hash: consentHash(options, purgePlan), warnings: warningsOf(plan) };
 }
 
 const isForNobody = ({ list, purgeSettings }: ErasureOptions): boolean =>
   list.counts.ids === 0 && purgeSettings?.isSuppressedOnly !== true;
 
-function warningsOf(plan: Pick<ErasurePlan, 'options' | 'ledger' | 'idsDoneBefore' | 'idsRejectedBefore'>): string[] {
-  const { options, ledger, idsDoneBefore, idsRejectedBefore } = plan;
+function warningsOf({ options, ledger, plannedIds }: Pick<ErasurePlan, 'options' | 'ledger' | 'plannedIds'>) {
   const { settings, list, purgeSettings, isOnPlatform } = options;
   return [
     purgeSettings === undefined && !isOnPlatform
@@ -98,19 +90,27 @@ function warningsOf(plan: Pick<ErasurePlan, 'options' | 'ledger' | 'idsDoneBefor
     ledger.isKept
       ? []
       : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
-    answeredSentence(idsDoneBefore, 'deleted at', options),
-    answeredSentence(idsRejectedBefore, 'rejected by', options),
+    answeredSentence(
+      plannedIds.filter(({ request }) => request === 'done'),
+      'deleted at',
+      options,
+    ),
+    answeredSentence(
+      plannedIds.filter(({ request }) => request === 'rejected'),
+      'rejected by',
+      options,
+    ),
     otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
   ].flat();
 }
 
 /** How many ids were answered before, when, and how to request them again. */
-function answeredSentence(ids: readonly AnsweredId[], decidedBy: string, options: ErasureOptions) {
+function answeredSentence(ids: readonly PlannedId[], decidedBy: string, options: ErasureOptions) {
   if (ids.length === 0) return [];
   const { requestedAtField: field } = options.settings;
   const againText = options.isOnPlatform ? '' : 'give forget --again, or ';
   const timeText = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = new Set(ids.map(({ answer }) => answer.at.slice(0, 10)));
+  const days = new Set(ids.flatMap(({ answer }) => answer?.at.slice(0, 10) ?? []));
   return (
     `${formatCount(ids.length, 'ID was', 'IDs were')} ${decidedBy} the service before (${formatDays([...days].sort())}), and will not be requested ` +
     `again. To request them, ${againText}${timeText}.`

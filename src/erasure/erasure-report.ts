@@ -12,21 +12,21 @@ export function reportOf(
   purgeOutcome?: PurgeOutcome,
   requestResult?: RequestResult,
 ) {
-  const { options, ledger, purgePlan, idsToRequest } = plan;
+  const { options, ledger, purgePlan, plannedIds, idsToRequest } = plan;
   const { list, requestSettings } = options;
   const isPlan = mode === 'plan';
   const counts = requestResult?.counts ?? new RequestCounts();
   // Their answers count as if they came now, but not after a purge that failed, when nobody is requested.
-  const rejectedBefore = requestResult === undefined ? [] : plan.idsRejectedBefore;
+  const rejectedBefore = requestResult === undefined ? [] : plannedIds.filter(({ request }) => request === 'rejected');
   const rejected_codes = { ...counts.rejected_codes };
-  for (const { answer } of rejectedBefore) countCode(rejected_codes, answer.code);
+  for (const { answer } of rejectedBefore) if (answer !== undefined) countCode(rejected_codes, answer.code);
   return {
     v: 1,
     kind: 'deletion',
     mode,
     run: isPlan ? null : ledger.runId,
     ...list.counts,
-    done_before: plan.idsDoneBefore.length,
+    done_before: plannedIds.filter(({ request }) => request === 'done').length,
     to_request: idsToRequest.length,
     guard: plan.guardProblem ?? null,
     purge_only: requestSettings === undefined,

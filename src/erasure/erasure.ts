@@ -31,7 +31,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, purgePlan, idsToRequest, idsDoneBefore, idsRejectedBefore } = plan;
+  const { ledger, purgePlan, plannedIds, idsToRequest } = plan;
   const planReport = reportOf(plan, 'plan', runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
@@ -58,8 +58,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   const isPurged = purgeOutcome?.places.every(({ removal }) => removal !== undefined) ?? true;
   let requestResult: RequestResult | undefined;
   if (isPurged && requestSettings !== undefined) {
-    for (const { id, answer } of [...idsDoneBefore, ...idsRejectedBefore])
-      onDecided?.(id, answer.outcome, ledger.history.hasConfirmed);
+    for (const { id, request } of plannedIds)
+      if (request === 'done' || request === 'rejected') onDecided?.(id, request, ledger.history.hasConfirmed);
     const requestOptions = { ...runtime, ledger, settings: requestSettings, onDecided };
     requestResult = await sendRequests(idsToRequest, requestOptions);
   }

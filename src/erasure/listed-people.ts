@@ -21,7 +21,6 @@ import { typedColumns } from '../table/tables.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowNumbersOf, rowsText } from './list/id-list.ts';
 import { readMapping } from './list/list-file.ts';
-import type { PlannedId } from './planned-id.ts';
 import { findProfilesOfIds } from './profiles-of-ids.ts';
 
 // The ways in which the people of a list are found. One is the profiles of the service and of the places
@@ -69,15 +68,12 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
-/** An id of a list, or of a plan. */
-type SoughtId = ListedId & Partial<Pick<PlannedId, 'isErased'>>;
-
 /**
- * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `listedIds`: the
- * whole list, if only some of its ids are looked for.
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. One who is erased
+ * is not missed. `listedIds`: the whole list, if only some of its ids are looked for.
  */
 export async function findListedPeople(
-  soughtIds: readonly SoughtId[],
+  soughtIds: readonly (ListedId & { readonly isErased?: boolean })[],
   settings: SearchSettings,
   listedIds: readonly ListedId[] = soughtIds,
 ): Promise<ListedPeople> {

@@ -1,6 +1,9 @@
 import type { DecidingAnswer, IdHistory } from './ledger/id-history.ts';
 import type { LedgerHistory } from './ledger/ledger-history.ts';
+import type { Decision } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
+import type { SearchSettings } from './listed-people.ts';
+import type { RequestSettings } from './requests.ts';
 import type { SuppressionList } from './suppression-list.ts';
 
 /**
@@ -12,67 +15,53 @@ import type { SuppressionList } from './suppression-list.ts';
  * | a final answer                       | seek             | seek                | seek, request again       |
  * | a final answer, its people have left | seek             | nothing             | seek, request again       |
  */
-export type PlannedId = ListedId &
-  PlannedRequest & {
-    /** False if its people have left all places, and are kept out. Whom it names now has come back since. */
-    readonly isSought: boolean;
-    /** True if rows of it were removed before: then it is not missed if no way finds it. */
-    readonly isErased: boolean;
-  };
-
-/** `answer`: what the service has answered before, be it final or not. */
-type PlannedRequest =
-  /** No request is sent: the answer of before counts. */
-  | { readonly request: 'answered'; readonly answer: DecidingAnswer }
+export interface PlannedId extends ListedId {
   /**
-   * `none`: the erasure sends no requests. `due`: one is sent, since no answer is final. `again`: one is sent although
-   * an answer is final, since the person may have come back.
+   * `due`: there is no final answer, and one is sent. `again`: there is one, but the person may have come back. `done`,
+   * `rejected`: none is sent, since this final answer counts. `none`: the erasure sends no requests.
    */
-  | { readonly request: 'none' | 'due' | 'again'; readonly answer: DecidingAnswer | undefined };
+  readonly request: 'due' | 'again' | Decision | 'none';
+  /** What the service has answered before, be it final or not. */
+  readonly answer: DecidingAnswer | undefined;
+  /** False if its people have left all places, and are kept out. Whom it names now has come back since. */
+  readonly isSought: boolean;
+  /** True if rows of it were removed before: then it is not missed if no way finds it. */
+  readonly isErased: boolean;
+}
 
-export type AnsweredId = PlannedId & { readonly request: 'answered' };
-
-interface PlanOptions {
-  /** Undefined: no request is sent. */
-  readonly requestSettings: { readonly again: boolean } | undefined;
-  /** Undefined: no place is purged. */
-  readonly purgeSettings:
-    | { readonly places: readonly { readonly name: string }[]; readonly suppressionList: SuppressionList }
-    | undefined;
+/** Of an erasure without requests, or without places, the settings are undefined. */
+interface PlanOptions extends Partial<Pick<SearchSettings, 'places'>> {
+  readonly requestSettings: RequestSettings | undefined;
+  readonly suppressionList?: SuppressionList | undefined;
 }
 
 /** Decides what is done with each id. Throws UserError for a suppression list that cannot be read. */
 export function planIds(
   listedIds: readonly ListedId[],
   history: LedgerHistory,
-  { requestSettings, purgeSettings }: PlanOptions,
+  { requestSettings, places = [], suppressionList }: PlanOptions,
 ): PlannedId[] {
-  const placeNames = purgeSettings?.places.map(({ name }) => name) ?? [];
-  // Those who have left may not be on an older list.
-  const isOlderList =
-    purgeSettings !== undefined && purgeSettings.suppressionList.readLength() < history.suppressionLength;
+  const placeNames = places.map(({ name }) => name);
+  // An older list may lack those who have left.
+  const isOlderList = suppressionList !== undefined && suppressionList.readLength() < history.suppressionLength;
   return listedIds.map((listedId) => {
     const idHistory = history.of(listedId.id);
-    const plannedRequest = planRequest(listedId, idHistory, requestSettings);
-    const { request } = plannedRequest;
+    const request = requestOf(listedId, idHistory, requestSettings);
     const erasedFrom = idHistory.erasedFrom(placeNames, history.newListAt);
+    const hasLeft = erasedFrom === 'all' && !isOlderList;
     return {
       ...listedId,
-      ...plannedRequest,
-      isSought: request !== 'answered' || erasedFrom !== 'all' || isOlderList,
-      isErased: request !== 'again' && erasedFrom !== 'none',
+      request,
+      answer: idHistory.standingAnswer,
+      isSought: !(hasLeft && (request === 'done' || request === 'rejected')),
+      isErased: erasedFrom !== 'none' && request !== 'again',
     };
   });
 }
 
-function planRequest(
-  { requestedAt }: ListedId,
-  idHistory: IdHistory,
-  requestSettings: PlanOptions['requestSettings'],
-): PlannedRequest {
-  const { standingAnswer, isFinal } = idHistory;
-  if (requestSettings === undefined) return { request: 'none', answer: standingAnswer };
-  const answer = idHistory.answerTo(requestedAt, requestSettings.again);
-  if (answer !== undefined) return { request: 'answered', answer };
-  return { request: isFinal ? 'again' : 'due', answer: standingAnswer };
+function requestOf({ requestedAt }: ListedId, idHistory: IdHistory, settings?: RequestSettings): PlannedId['request'] {
+  if (settings === undefined) return 'none';
+  const finalAnswer = idHistory.answerTo(requestedAt, settings.again);
+  if (finalAnswer !== undefined) return finalAnswer.outcome;
+  return idHistory.isFinal ? 'again' : 'due';
 }

@@ -6,17 +6,9 @@ import type { LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts
 const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/, '');
 
 /**
- * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it.
- * Memory: what the lines say of these ids, and a line of each run and each place.
- *
- * | line     | what it adds                                               |
- * | -------- | ---------------------------------------------------------- |
- * | `begin`  | a run whose other lines count; or another address          |
- * | `purge`  | a purge of an id that is not finished, a request to come   |
- * | `purged` | the end of the purges of a place                           |
- * | `before` | a request of an id that is not decided                     |
- * | `after`  | an answer about an id, which may decide its request        |
- * | `access` | when the person of an id was shown                         |
+ * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it. `begin`
+ * tells whether the other lines of its run count, and `purged` ends the purges of all ids in a place. Any other line is
+ * of one id: see `IdHistory`. Memory: what the lines say of these ids, and a line of each run and each place.
  */
 export class LedgerHistory {
   /** Other addresses of runs on the same service id: what they did does not count here. */
