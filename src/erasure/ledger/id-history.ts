@@ -31,9 +31,8 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
  * | `after`: wait, stop           | `open`             | `open`; this request deleted nobody               |
  * | `after`: retry, undecided     | `open`             | `open`; this request may have deleted the person  |
  * | `after`: done                 | `open`             | `confirmed`, which is final                       |
- * | `after`: rejected             | `open`             | `rejected`; final if an earlier one may have deleted |
- *
- * After the answer done a rejection leaves the id `confirmed`: the service no longer knows the person.
+ * | `after`: rejected             | `open`             | `rejected`; final if an earlier request may have  |
+ * |                               |                    | deleted the person. `confirmed` if it was so once |
  */
 export class IdHistory {
   readonly answers: DecidingAnswer[] = [];
