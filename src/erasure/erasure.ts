@@ -46,7 +46,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   if (list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
     const run = { ids: idsToRequest.length, places, requests: requestSettings !== undefined };
-    await ledger.begin(run, purgePlan && (() => purgePlan.settings.suppressionList.readLength()));
+    await ledger.begin(run, purgePlan?.settings.suppressionList);
   }
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.

@@ -95,13 +95,16 @@ export class Ledger {
   }
 
   /**
-   * Writes the first line of the run. `suppressionLength` is read once no other run can write that it has made the list
-   * longer: else the list would look begun anew.
+   * Writes the first line of the run. The length of the suppression list is read once no other run can write that it has
+   * made the list longer: else the list would look begun anew.
    */
-  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>, suppressionLength?: () => number) {
+  async begin(
+    run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>,
+    suppressionList?: { readLength(): number },
+  ): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
     await this.#write(() => {
-      const suppression_length = suppressionLength?.();
+      const suppression_length = suppressionList?.readLength();
       return [{ kind: 'begin', base_url, service_id, requested_by, reason, ...run, suppression_length }];
     });
   }

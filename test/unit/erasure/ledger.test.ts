@@ -405,7 +405,7 @@ describe('a proof', () => {
     clock.pass(1_000);
     expect(textOf(await prove(['a']), false)).not.toContain(sentence);
     const ledger = await open();
-    await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false }, () => 0);
+    await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false }, { readLength: () => 0 });
     await ledger.write(purged(0, { suppression_length: 0 }));
     await purge(0, {});
     expect(textOf(await prove(['a']), false)).toContain(sentence);
