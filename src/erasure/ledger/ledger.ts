@@ -103,10 +103,8 @@ export class Ledger {
     suppressionList?: { readLength(): number },
   ): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
-    await this.#write(() => {
-      const suppression_length = suppressionList?.readLength();
-      return [{ kind: 'begin', base_url, service_id, requested_by, reason, ...run, suppression_length }];
-    });
+    const line = { kind: 'begin', base_url, service_id, requested_by, reason, ...run } as const;
+    await this.#write(() => [{ ...line, suppression_length: suppressionList?.readLength() }]);
   }
 
   /**
