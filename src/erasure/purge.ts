@@ -256,11 +256,12 @@ const namesText = (names: readonly string[]): string =>
 
 /** A line for each id that is looked for, and one for the others on the suppression list together. */
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
-  const { settings, ledger, soughtIds } = plan;
+  const { settings, ledger, soughtIds, listedPeople } = plan;
   const linesOfIds = soughtIds.map(({ id, request }) => {
     const rows = people.rowCountById.get(id) ?? 0;
+    const suppressed = (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0 || undefined;
     const again = request === 'again' || undefined;
-    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, again } as const;
+    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, suppressed, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;

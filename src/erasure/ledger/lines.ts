@@ -30,9 +30,17 @@ export type LineContent = Readonly<
     }
   /**
    * What a place holds of a person right before its removal. `id`: null for the others on the suppression list.
-   * `again`: the service has answered about the id before, and is to be asked once more.
+   * `suppressed`: people of the id are on the suppression list, with rows or without. `again`: the service has answered
+   * about the id before, and is to be asked once more.
    */
-  | { kind: 'purge'; id: string | null; place: string; rows: number; again?: true | undefined }
+  | {
+      kind: 'purge';
+      id: string | null;
+      place: string;
+      rows: number;
+      suppressed?: true | undefined;
+      again?: true | undefined;
+    }
   /**
    * The purge of a place is done; `rows` of all people together. `suppression_length`: people on the suppression list.
    * `stays`: tables and files that others made in the place. `unreached`: something there could not be read or removed.

@@ -206,6 +206,17 @@ describe('an ID that no way finds', () => {
     expect([later.exit, later.places[0].rows_removed, requestedIds()], later.said).toEqual([0, 1, ['A', 'A']]);
   });
 
+  it('and its new person stay also if the profile that was erased had no row', async () => {
+    useProfiles(csvOf(['A', u('old')]));
+    await load([row('b')], DUCKDB);
+    const { hash } = await erase('--id', 'A', ...IN());
+    useProfiles(csvOf(['A', u('new')]));
+    await load([row('b'), row('new')], DUCKDB);
+    const again = await planOf('--id', 'A', '--execute', '--confirm', hash, ...IN());
+    expect([again.exit, again.done_before, again.places[0].rows_removed], again.said).toEqual([0, 1, 0]);
+    expect([requestedIds(), holding(u('new'))]).toEqual([['A'], [at('events.duckdb')]]);
+  });
+
   it('is warned of and refused if it is requested again, since the person may have come back', async () => {
     useProfiles(csvOf(['A', u('a')], ['B', u('b')]));
     await load([row('a'), row('b')], DUCKDB);
