@@ -20,7 +20,7 @@ function bucketFolderOf(address: string): BucketFolder {
   return { address: ['s3:/', bucket, ...segments].join('/'), bucket, prefix };
 }
 
-/** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
+/** Opens the storage of an address, without a request. Throws UserError for an address of another kind. */
 export async function openStorage(
   address: string,
   { env, signal }: { readonly env: Env; readonly signal: AbortSignal },

@@ -32,18 +32,9 @@ const MAX_OBJECT_BYTES = 5 * 2 ** 30;
 const STOPPED_WRITE_MS = 2_000;
 
 export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal): Promise<Storage> {
-  const client = await s3ClientOf(env);
-  const sendOptions = { abortSignal: signal };
   // Every request under way adds listeners; Node would otherwise warn of a leak.
   setMaxListeners(0, signal);
-  try {
-    // A policy may allow the prefix alone.
-    await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, sendOptions);
-  } catch (error) {
-    client.destroy();
-    throw storeError(error, folder.address, signal);
-  }
-  return new S3Storage({ ...folder, client, sendOptions });
+  return new S3Storage({ ...folder, client: await s3ClientOf(env), sendOptions: { abortSignal: signal } });
 }
 
 /** A bucket, accessed by the official SDK with its credential chain and its retries. */

@@ -5,7 +5,7 @@ import { type CommitInfo, refuseOtherService } from '../extract/export-state.ts'
 import { type ColumnPlan, planColumns } from './column-plan.ts';
 import { type ColumnSettings, settingsOfTable } from './column-type.ts';
 import type { TableState } from './place-state.ts';
-import type { Receipts, StoredReceipt } from './receipts.ts';
+import { nextChangedAt, type Receipts, type StoredReceipt } from './receipts.ts';
 import type { Table } from './tables.ts';
 
 /** A batch as a commit stores it. */
@@ -17,6 +17,8 @@ export interface PlannedBatch extends ColumnPlan {
   readonly writtenDownloads: readonly CheckedDay[];
   /** Those whose rows the place has already. */
   readonly unchangedDownloads: readonly CheckedDay[];
+  /** The `changed_at` of the days whose rows change. */
+  readonly changedAt: string;
 }
 
 interface BatchOptions {
@@ -24,6 +26,8 @@ interface BatchOptions {
   readonly commitInfo: CommitInfo;
   readonly columnSettings: ColumnSettings;
   readonly logger: Logger;
+  /** In ms since 1970. */
+  readonly now: number;
   /** Counts the rows that the place holds of days, since a receipt proves nothing. */
   countRows(days: readonly Day[]): Promise<ReadonlyMap<Day, number>>;
 }
@@ -34,7 +38,7 @@ export async function planBatch(
   batch: readonly CheckedDay[],
   options: BatchOptions,
 ): Promise<PlannedBatch | undefined> {
-  const { table, commitInfo, columnSettings, countRows } = options;
+  const { table, commitInfo, columnSettings, now, countRows } = options;
   const { receipts, columns: columnsBefore } = tableBefore;
   // A run of another service may have made the place since this run was planned.
   refuseOtherService(tableBefore.exportState, commitInfo.fingerprints);
@@ -45,7 +49,8 @@ export async function planBatch(
   const writtenDownloads = acceptedDownloads.filter((download) => !unchangedDownloads.includes(download));
   const settings = settingsOfTable(table, columnSettings);
   const columnPlan = planColumns(columnsBefore, writtenDownloads, settings, receipts.size === 0);
-  return { table, tableBefore, commitInfo, writtenDownloads, unchangedDownloads, ...columnPlan };
+  const changedAt = nextChangedAt(receipts, now);
+  return { table, tableBefore, commitInfo, writtenDownloads, unchangedDownloads, changedAt, ...columnPlan };
 }
 
 /** Leaves out, with a warning, the downloads that are older than the stored ones. A file replaces every download. */

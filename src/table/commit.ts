@@ -71,16 +71,15 @@ export function sumOfCommits(total: CommitResult, commit: CommitResult): CommitR
 }
 
 /**
- * The table after a batch whose rows are stored. Days whose rows change get `changedAt` (by `nextChangedAt`). A day has
+ * The table after a batch whose rows are stored. Days whose rows change get its `changedAt`. A day has
  *
  *   if written    the receipt of the download
  *   if unchanged  that of the download if the day is over now, or if its span has changed; else the stored one
  *   else          the stored receipt
  */
 export function tableAfterBatch(
-  { table, tableBefore, columns, changes, writtenDownloads, unchangedDownloads, commitInfo }: PlannedBatch,
+  { table, tableBefore, columns, changes, writtenDownloads, unchangedDownloads, changedAt, commitInfo }: PlannedBatch,
   { rowsByDay, widenedDays }: StoredBatch,
-  changedAt: string,
 ): TableState {
   // A snapshot replaces rows and receipts. All else goes on: a killed run may leave the rows of before.
   const receiptsBefore: Receipts = table.isSnapshot ? new Map() : tableBefore.receipts;

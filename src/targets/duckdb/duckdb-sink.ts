@@ -21,7 +21,6 @@ import { logWidened } from '../../table/column-plan.ts';
 import { type CommitResult, commitResultOf, NOTHING_STORED, tableAfterBatch } from '../../table/commit.ts';
 import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
-import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
 import { checkColumnTypes, checkNotPurged, checkTimezone } from '../refusals.ts';
@@ -91,6 +90,7 @@ class DuckDbSink implements Sink {
         commitInfo,
         columnSettings,
         logger,
+        now: engine.clock.now(),
         countRows: (days) => countRowsByDay(engine, rowsOfDaysSql(table, days)),
       });
       if (plan === undefined) return NOTHING_STORED;
@@ -103,13 +103,12 @@ class DuckDbSink implements Sink {
 
   /** Stores a batch in one transaction. A batch after which all is as before leaves no trace. */
   async #store(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch) {
-    const { table, tableBefore } = plan;
-    const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
+    const { table } = plan;
     try {
       return await engine.transaction(async () => {
         await prepareTables(engine, stateBefore, plan);
         const storedBatch = await storeBatch(engine, plan);
-        const tableAfter = tableAfterBatch(plan, storedBatch, changedAt);
+        const tableAfter = tableAfterBatch(plan, storedBatch);
         const state = withTable(stateBefore, table, tableAfter);
         await writeState(engine, state);
         if (plan.changes.length > 0) await refreshModels(engine, state);

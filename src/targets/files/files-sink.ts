@@ -96,6 +96,7 @@ class FilesSink implements Sink {
       commitInfo,
       columnSettings: { ...columnSettings, columnNameOf: place.format.layout.columnNameOf },
       logger,
+      now: place.engine.clock.now(),
       countRows: (days) => countRowsInFiles(place.localFiles, version, days),
     });
     if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, changes: [] } };

@@ -71,8 +71,6 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: OpenPlace<S>, version: V, run: RunRecord): Promise<void>;
-  /** How the last run ended, as it is stored now. */
-  readLastRun(place: OpenPlace<S>, version: V): Promise<RunRecord | undefined>;
   /** Removes, after the commit of a purge, all bytes that are no longer part of the tables. */
   eraseHistory(place: OpenPlace<S>, version: V): Promise<void>;
   /** Removes, at the end of a load, what no reader needs any more. */

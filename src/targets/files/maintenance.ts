@@ -16,10 +16,7 @@ import { relationSqlOf } from './read-files.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
   readState: () =>
-    withPlace(format, options, 'read', async (place, version) => {
-      if (!version.isLoaded) return undefined;
-      return { ...version.state, lastRun: await format.readLastRun(place, version) };
-    }),
+    withPlace(format, options, 'read', async (_place, { isLoaded, state }) => (isLoaded ? state : undefined)),
   verify: () => readPlace(format, options, verify, ({ differences }) => differences.length === 0),
   report: () => readPlace(format, options, report),
   prune: (firstKeptDay, execute) => prune(format, options, firstKeptDay, execute),
@@ -64,12 +61,12 @@ async function findFileProblems(place: OpenPlace, version: PlaceVersion): Promis
 }
 
 async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceReport> {
-  const { events } = version.state;
+  const { state } = version;
+  const { events, lastRun } = state;
   const relation = await relationSqlOf(place.localFiles, EVENTS.name, events, version.files);
   const counts = await countForReport(place.engine, relation, events.columns, zoneOf(events.timezone));
-  const lastRun = await place.format.readLastRun(place, version);
   const runs = lastRun === undefined ? [] : [lastRun];
-  return { state: version.state, ...counts, sizeBytes: bytesIn(version), runs };
+  return { state, ...counts, sizeBytes: bytesIn(version), runs };
 }
 
 /** Removes the days before `firstKeptDay`, if `execute` says so. */

@@ -57,7 +57,14 @@ export async function openPlace(
     };
     const version = await format.read(place);
     if (purpose === 'change') requireLoaded(place, version);
-    if (purpose === 'load') await checkMayLoad(place, version, options);
+    if (purpose === 'load') {
+      const { isLoaded, state } = version;
+      if (!isLoaded) await format.refuseUnsafeCommits(storage);
+      const makesProfiles = options.loadsProfiles && state.user_profiles === undefined;
+      if (makesProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name);
+      checkTimezone(loadedTables(state), options);
+      checkColumnTypes(state, options);
+    }
     return { place, version };
   } catch (error) {
     // A second failure, of the closing, is not told.
@@ -67,15 +74,6 @@ export async function openPlace(
     options.signal.throwIfAborted();
     throw engineError(error, options.address, runFolder?.diskContext.subject);
   }
-}
-
-/** Throws a configuration failure for a version that a run must not load into. */
-async function checkMayLoad({ format, storage }: OpenPlace, { isLoaded, state }: PlaceVersion, options: LoadOptions) {
-  if (!isLoaded) await format.refuseUnsafeCommits(storage);
-  const makesProfiles = options.loadsProfiles && state.user_profiles === undefined;
-  if (makesProfiles) await format.refuseForeignFiles(storage, USER_PROFILES.name);
-  checkTimezone(loadedTables(state), options);
-  checkColumnTypes(state, options);
 }
 
 export async function closePlace({ engine, storage, runFolder }: OpenPlace): Promise<void> {

@@ -10,7 +10,6 @@ import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
 import { commitResultOf, type StoredBatch, tableAfterBatch } from '../../table/commit.ts';
 import { withoutRows } from '../../table/place-state.ts';
-import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
 import type { LocalFiles } from './local-files.ts';
@@ -19,63 +18,60 @@ import { type FileChange, type NewFile, newFilesIn, type PlaceVersion, type Tabl
 import { relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
-/** A planned batch, and what the writing of each of its days needs. */
-interface BatchContext {
-  readonly localFiles: LocalFiles;
-  readonly plan: PlannedBatch;
-  /** The files of its table before. */
-  readonly filesBefore: ReadonlyMap<Day, TableFile>;
-  readonly changedAt: string;
-}
-
 /**
  * Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. Gives the table
  * after them, too, and what their commit reports.
  */
-export async function writeBatch(localFiles: LocalFiles, version: PlaceVersion, plan: PlannedBatch) {
-  const { table, tableBefore, writtenDownloads } = plan;
-  const changedAt = nextChangedAt(tableBefore.receipts, localFiles.engine.clock.now());
-  const tableFiles = version.files.filter((file) => file.table === table.name);
-  const context = { localFiles, plan, filesBefore: new Map(tableFiles.map((file) => [file.day, file])), changedAt };
+export async function writeBatch(localFiles: LocalFiles, { files }: PlaceVersion, plan: PlannedBatch) {
+  const { table, writtenDownloads } = plan;
+  const filesBefore = files.filter((file) => file.table === table.name);
   const fileChanges: FileChange[] = [];
-  for (const download of writtenDownloads) fileChanges.push(...(await changesOfDay(context, download)));
+  for (const download of writtenDownloads) {
+    fileChanges.push(...(await changesOfDay(localFiles, filesBefore, plan, download)));
+  }
   const writtenDays = new Set(writtenDownloads.map(({ receipt }) => receipt.day));
   const writtenFiles = newFilesIn(fileChanges).filter(({ day }) => writtenDays.has(day));
   const writtenPaths = writtenFiles.map(({ localPath }) => localPath);
   const storedBatch: StoredBatch = {
     rowsByDay: new Map(fileChanges.map(({ day, newFile }) => [day, newFile?.rows ?? 0])),
-    widenedDays: await findWidenedDays(context),
+    widenedDays: await findWidenedDays(localFiles, filesBefore, plan),
     // Those of a neighbour were counted when its rows came.
     rescuedCells:
       writtenPaths.length === 0 ? new Map() : await countRescuedByKey(localFiles.engine, readParquetSql(writtenPaths)),
   };
-  const tableAfter = tableAfterBatch(plan, storedBatch, changedAt);
+  const tableAfter = tableAfterBatch(plan, storedBatch);
   return { fileChanges, tableAfter, commit: commitResultOf(plan, storedBatch, tableAfter) };
 }
 
 /** The changes that store a day. A row that two days share belongs to the later: first it leaves the earlier one. */
-async function changesOfDay(context: BatchContext, download: CheckedDay): Promise<FileChange[]> {
-  const { receipt } = download;
-  const { name: table } = context.plan.table;
-  const wholeFile = await writeDay(context, download);
-  if (wholeFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, newFile: wholeFile }];
+async function changesOfDay(
+  localFiles: LocalFiles,
+  filesBefore: readonly TableFile[],
+  plan: PlannedBatch,
+  download: CheckedDay,
+): Promise<FileChange[]> {
+  const { day } = download.receipt;
+  const { name: table } = plan.table;
+  const wholeFile = await writeDay(localFiles, plan, download);
+  if (wholeFile === undefined || !mayShareRows(download.receipt)) return [{ table, day, newFile: wholeFile }];
   // Such a day is alone in its batch: a neighbour is a stored file.
-  const newFile = await leaveRowsToNextDay(context, wholeFile, download);
-  const previousChanges = newFile === undefined ? [] : await takeRowsFromPreviousDay(context, newFile);
-  return [...previousChanges, { table, day: receipt.day, newFile }];
+  const fileOf = (fileDay: Day) => filesBefore.find((file) => file.day === fileDay);
+  const [previousFile, nextFile] = [fileOf(addDays(day, -1)), fileOf(addDays(day, 1))];
+  const newFile = nextFile ? await leaveRows(localFiles, plan, download, wholeFile, nextFile) : wholeFile;
+  const previousChanges = previousFile && newFile ? await takeRows(localFiles, plan, newFile, previousFile) : [];
+  return [...previousChanges, { table, day, newFile }];
 }
 
 /** Writes the file of one day; undefined if it has no row. */
-async function writeDay(context: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
-  const { localFiles, plan, changedAt } = context;
-  const { layout } = localFiles;
-  const { columns, table, tableBefore } = plan;
+async function writeDay(localFiles: LocalFiles, plan: PlannedBatch, download: CheckedDay) {
+  const { engine, layout } = localFiles;
+  const { columns, table, tableBefore, changedAt } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = { ...download.receipt, rows_stored: keptRowsOf(download), changed_at: changedAt };
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
   // All rows of one download come by one query; without a row none comes.
-  await storeTypedRows(localFiles.engine, { ...plan, zone }, [download], async (rowsQuery) => {
+  await storeTypedRows(engine, { ...plan, zone }, [download], async (rowsQuery) => {
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rowsQuery.filledColumns.has(name);
     const query = selectRowsSql(rowsQuery, columns.filter(isInFile), programColumns, zone);
@@ -86,28 +82,29 @@ async function writeDay(context: BatchContext, download: CheckedDay): Promise<Ne
 }
 
 /** Writes the file of a day without the rows that the next day has, too; undefined if no row is left. */
-async function leaveRowsToNextDay(context: BatchContext, file: NewFile, download: CheckedDay) {
-  const { localFiles, plan, filesBefore, changedAt } = context;
-  const nextFile = filesBefore.get(addDays(file.day, 1));
-  if (nextFile === undefined) return file;
+async function leaveRows(
+  localFiles: LocalFiles,
+  plan: PlannedBatch,
+  download: CheckedDay,
+  file: NewFile,
+  nextFile: TableFile,
+): Promise<NewFile | undefined> {
   const sharedSql = isAlsoInSql(plan, await localFiles.pathOf(nextFile));
   const rowsLost = await localFiles.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
-  const receipt = { ...download.receipt, rows_stored: file.rows - rowsLost, changed_at: changedAt };
+  const receipt = { ...download.receipt, rows_stored: file.rows - rowsLost, changed_at: plan.changedAt };
   const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
   return writeTableFile(localFiles, EVENTS.name, query, receipt);
 }
 
 /** Writes the file of the day before without the rows that a new file has; no change if it loses none. */
-async function takeRowsFromPreviousDay({ localFiles, plan, filesBefore, changedAt }: BatchContext, newFile: NewFile) {
-  const previousFile = filesBefore.get(addDays(newFile.day, -1));
-  if (previousFile === undefined) return [];
+async function takeRows(localFiles: LocalFiles, plan: PlannedBatch, newFile: NewFile, previousFile: TableFile) {
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
   const previousRelation = readParquetSql([await localFiles.pathOf(previousFile)]);
   const rowsLost = await localFiles.engine.count(`${previousRelation} WHERE ${leavingSql}`);
   if (rowsLost === 0) return [];
-  const { tableBefore, columns } = plan;
+  const { tableBefore, columns, changedAt } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
   return [await rewriteFile(localFiles, previousFile, events, leavingSql)];
 }
@@ -119,11 +116,11 @@ function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
 }
 
 /** The stored days that have a value in a column that widens. */
-async function findWidenedDays({ localFiles, plan, filesBefore }: BatchContext): Promise<ReadonlySet<Day>> {
+async function findWidenedDays(localFiles: LocalFiles, filesBefore: readonly TableFile[], plan: PlannedBatch) {
   const { columns, table, tableBefore } = plan;
   const names = columns.filter(isWidened).map(({ name }) => name);
-  const files = [...filesBefore.values()].filter((file) => names.some((name) => file.columns.has(name)));
-  if (files.length === 0) return new Set();
+  const files = filesBefore.filter((file) => names.some((name) => file.columns.has(name)));
+  if (files.length === 0) return new Set<Day>();
   const relation = await relationSqlOf(localFiles, table.name, tableBefore, files);
   const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
   const daySql = dayOfRowSql(table, tableBefore.receipts.keys());

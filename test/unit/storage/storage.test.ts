@@ -140,8 +140,12 @@ it.each([
   expect(existsSync('gs:')).toBe(false);
 });
 
-async function using<T>(work: (storage: Storage) => Promise<T>, stop = signal): Promise<T> {
-  const storage = await openStorage('s3://bucket/lake', { env: s3.env, signal: stop });
+async function using<T>(
+  work: (storage: Storage) => Promise<T>,
+  stop = signal,
+  { address = 's3://bucket/lake', env = s3.env as Readonly<Record<string, string>> } = {},
+): Promise<T> {
+  const storage = await openStorage(address, { env, signal: stop });
   try {
     return await work(storage);
   } finally {
@@ -234,7 +238,8 @@ describe('failures of a bucket', () => {
   );
 
   it('are those of the user for an unknown key and an unknown bucket', async () => {
-    await expect(openStorage('s3://nothing/x', { env: s3.env, signal })).rejects.toMatchObject({ exitCode: 2 });
+    const listing = using((storage) => pathsIn(storage, 'events'), signal, { address: 's3://nothing/x' });
+    await expect(listing).rejects.toMatchObject({ exitCode: 2 });
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
     await expect(using((storage) => storage.write('x', ''))).rejects.toMatchObject({ exitCode: 2 });
   });
@@ -312,7 +317,8 @@ describe('failures of a bucket', () => {
     writeFileSync(join(dir, 'config'), '[default]\nendpoint_url = http://store.example\nregion = us-east-1\n');
     vi.stubEnv('AWS_CONFIG_FILE', join(dir, 'config'));
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
-    await expect(openStorage('s3://bucket/lake', { env: {}, signal })).rejects.toMatchObject(failure(2, 'https'));
+    const listing = using((storage) => pathsIn(storage, 'events'), signal, { env: {} });
+    await expect(listing).rejects.toMatchObject(failure(2, 'https'));
     for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {
       const opening = openStorage('s3://bucket', { env: { [name]: 'http://store.example:9000' }, signal });
       await expect(opening).rejects.toMatchObject(failure(2, `${name} is not https`));
@@ -322,10 +328,9 @@ describe('failures of a bucket', () => {
 
 describe('a bucket behind a proxy', () => {
   const endpoint = { AWS_ENDPOINT_URL_S3: 'https://loopback' };
-  const openThrough = async (proxy: string, more: Readonly<Record<string, string>> = {}) => {
+  const openThrough = (proxy: string, more: Readonly<Record<string, string>> = {}) => {
     const env = { ...s3.env, ...endpoint, HTTPS_PROXY: proxy, ...more };
-    const storage = await openStorage('s3://bucket/lake', { env, signal });
-    storage.close();
+    return using((storage) => pathsIn(storage, 'events'), signal, { env });
   };
 
   it('reaches a bucket whose certificate is trusted', async () => {

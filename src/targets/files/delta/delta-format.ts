@@ -61,8 +61,6 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (isLoaded) await storage.write(LAST_RUN_PATH, JSON.stringify(run));
   },
 
-  readLastRun: ({ storage }) => readLastRun(storage),
-
   async eraseHistory(place, version) {
     const purgedAt = await findCommitTime(place.storage, version.tables.events.snapshot);
     for (const { snapshot } of tablesOf(version)) await eraseAllButLatest(place, snapshot, purgedAt);
@@ -82,10 +80,11 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 /** Reads the latest version. `tablesBefore`: what was read of it before. */
 async function readVersion(place: OpenPlace, tablesBefore?: DeltaTables): Promise<DeltaVersion> {
   const events = await readTable(place, tablesBefore?.events ?? emptyTable(EVENTS.name));
-  if (events.state === undefined) await refuseLostLog(place.storage, await readLastRun(place.storage));
+  const lastRun = await readLastRun(place.storage);
+  if (events.state === undefined) await refuseLostLog(place.storage, lastRun);
   // Also for a load of days alone: its first day has their time zone, and its end removes their expired files.
   const profiles = await readProfiles(place, tablesBefore?.user_profiles);
-  return versionOf({ events, user_profiles: profiles });
+  return versionOf({ events, user_profiles: profiles }, lastRun);
 }
 
 /**
@@ -111,7 +110,7 @@ async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
   return parseJsonOfKind(isRunRecord, text?.toString('utf8') ?? '');
 }
 
-function versionOf(tables: DeltaTables): DeltaVersion {
+function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   const { events, user_profiles: profiles } = tables;
   const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
   // Somebody may have removed the file of profiles.
@@ -122,6 +121,7 @@ function versionOf(tables: DeltaTables): DeltaVersion {
       events: events.state ?? newTableState(EVENTS, profiles?.state?.timezone ?? null),
       user_profiles: hasProfiles ? profiles?.state : undefined,
       suppressionLength: events.state?.suppressionLength,
+      lastRun,
     },
     files: [...events.files, ...(profiles?.files ?? [])],
     damagedFiles: [],

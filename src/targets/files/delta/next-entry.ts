@@ -18,8 +18,6 @@ import { partitionColumnsOf, schemaString } from './schema.ts';
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
 
-const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
-
 /** A change of one table, and what its log holds after it. */
 export interface TableChange extends Omit<PlaceChange, 'state'> {
   readonly state: LogState;
@@ -41,7 +39,7 @@ export async function createNextEntry(
 
 /** All that the entry says of a change. */
 function actionsOf(
-  { options, retentionMs }: OpenPlace,
+  { options }: OpenPlace,
   { snapshot, missingPaths }: DeltaTable,
   { kind, fileChanges, state }: TableChange,
 ): Action[] {
@@ -65,15 +63,15 @@ function actionsOf(
   });
   return [
     { commitInfo },
-    ...metaDataActions(snapshot, state, retentionMs, timestamp),
+    ...metaDataActions(snapshot, state, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeAction(add, timestamp)),
     ...newFilesIn(fileChanges).map((file) => addAction(file, timestamp)),
   ];
 }
 
-/** The actions that make the table, or change its columns or its retention; none if nothing changes. */
-function metaDataActions(snapshot: Snapshot, state: TableState, retentionMs: number, timestamp: number): Action[] {
+/** The actions that make the table, or change its columns; none if nothing changes. */
+function metaDataActions(snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
   const { table, metaData: metaDataBefore } = snapshot;
   const newMetaData = {
     id: randomUUID(),
@@ -81,14 +79,11 @@ function metaDataActions(snapshot: Snapshot, state: TableState, retentionMs: num
     format: { provider: 'parquet', options: {} },
     partitionColumns: partitionColumnsOf(table),
     createdTime: timestamp,
+    configuration: {},
   } as const;
-  const retention = Number.isFinite(retentionMs) && {
-    [RETENTION_KEY]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
-  };
   const metaData: MetaData = {
     ...(metaDataBefore ?? newMetaData),
     schemaString: schemaString(state, table),
-    configuration: { ...metaDataBefore?.configuration, ...retention },
   };
   if (metaDataBefore === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
   return isDeepStrictEqual(metaData, metaDataBefore) ? [] : [{ metaData }];

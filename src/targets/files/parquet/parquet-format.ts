@@ -2,7 +2,6 @@
 //
 //   `folder-state.ts`       the paths, and `_dfinery.json`, which says what the folder holds
 //   `commit-to-folder.ts`   replaces the files, then `_dfinery.json`
-//   `interim-state.ts`      what `_dfinery.json` says meanwhile, and how files of a killed commit are known by it
 //   `read-folder.ts`        reads both, and finds what a kill left half-way; the next commit finishes it
 //
 // Each file carries its own receipt. A journal would instead need all new files beside all old ones at one time.
@@ -71,8 +70,6 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
       return { change: isLoaded ? change : undefined, result: undefined };
     });
   },
-
-  readLastRun: async (_place, { state }) => state.lastRun,
 
   async findForeignFiles({ storage }, version) {
     const foreignFiles: { path: string; isSeenByReaders: boolean }[] = [];

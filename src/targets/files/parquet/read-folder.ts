@@ -11,6 +11,7 @@ import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts'
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import type { DamagedFile } from '../place-version.ts';
 import { parseReceipt } from '../stored-state.ts';
+import { type FileMetadata, isOfKilledRun } from './commit-to-folder.ts';
 import {
   DATA_FILE,
   dayOfPath,
@@ -23,7 +24,6 @@ import {
   type StateFile,
   sizeAndTime,
 } from './folder-state.ts';
-import { type FileMetadata, isOfKilledRun } from './interim-state.ts';
 
 const EMPTY_FOLDER: FolderVersion = {
   isLoaded: false,
