@@ -7,19 +7,13 @@ import { readList } from '../erasure/list/list-file.ts';
 import { namedPlace, type SearchSettings } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { type Option, type OptionValues, textOption, underHeading } from './command.ts';
+import { type OptionValues, textOption, underHeading } from './command.ts';
 import { type CommandConfig, requireExportKeys, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkedTarget, placeOf } from './places.ts';
 
 export const WHOM_HEADING = 'Whom';
 export const WHERE_HEADING = 'Where, and how people are found';
-
-const PLACES_OPTION: Option<CommandConfig['places']> = {
-  description: 'A target and its place, as often as there are places; default: erasure.places',
-  wordCount: 2,
-  parse: (words) => words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : [])),
-};
 
 export const PEOPLE_OPTIONS = {
   ...underHeading(WHOM_HEADING, {
@@ -28,7 +22,11 @@ export const PEOPLE_OPTIONS = {
     column: textOption('Name of the column with the external IDs'),
   }),
   ...underHeading(WHERE_HEADING, {
-    in: PLACES_OPTION,
+    in: {
+      description: 'A target and its place, as often as there are places; default: erasure.places',
+      wordCount: 2,
+      parse: (words) => words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : [])),
+    },
     byColumn: textOption('Column of the places that holds the external ID; default: erasure.by_column'),
     mapping: textOption(
       'In place of the profiles of the service: a file with the columns external_id and df_unified_id',
