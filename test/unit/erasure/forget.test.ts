@@ -1,10 +1,10 @@
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { DUCKDB, event, LAKE, setUpErasure } from '../../support/erasure/fixture.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 
 const erasure = setUpErasure();
-const { at, configure, holding, load, only, planOf, proofOf, requestedIds, writeList } = erasure;
+const { at, configure, holding, load, only, planOf, proofOf, requestedIds, run, runAt, writeList } = erasure;
 
 it('an erasure does what its plan says, asks the service last, and keeps the people away', async () => {
   configure({}, { lock_wait: '0s' });
@@ -44,4 +44,10 @@ it('an erasure does what its plan says, asks the service last, and keeps the peo
   expect(await proofOf('m1')).toEqual([0, expect.stringMatching(/lake: 2 rows removed\n/)]);
   const synced = await load(rows, DUCKDB, LAKE);
   expect(synced.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([3, 3]);
+  expect(JSON.parse((await runAt('status', DUCKDB, '--json')).result)).toMatchObject({ days: 1, rows: 1 });
+
+  const verify = async () => (await run('forget', '--verify-ledger', at('ledger'))).code;
+  expect(await verify()).toBe(0);
+  writeList('ledger/ledger.jsonl', readFileSync(at('ledger/ledger.jsonl'), 'utf8').replace('"rows":2', '"rows":1'));
+  expect([await verify(), (await proofOf('m1'))[0]]).toEqual([1, 1]);
 });

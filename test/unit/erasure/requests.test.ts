@@ -121,6 +121,17 @@ describe('the requests of a run', () => {
     }
   });
 
+  it('may have deleted whom a stop has cut off: a rejection is then the last answer', async () => {
+    const ledgerDir = newFolder();
+    const stop = new AbortController();
+    const cutOff = () => Promise.reject(stop.abort());
+    await send(['a'], cutOff, { ledgerDir, signal: stop.signal });
+    for (const requests of [1, 0]) {
+      const { counts } = await send(['a'], () => answerOf('rejected'), { ledgerDir });
+      expect(counts).toMatchObject({ requests, rejected: 1 });
+    }
+  });
+
   it.each(['wait', 'stop'] as const)('count the code of an answer that ends them: %s', async (kind) => {
     const { counts } = await send(['a', 'b'], () => answerOf(kind));
     expect(counts.undecided_codes).toEqual({ [kind]: 1 });
