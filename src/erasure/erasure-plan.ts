@@ -61,7 +61,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   await purgeSettings?.suppressionList.requireWritable();
 
   // 2. What is done with each id.
-  const plannedIds = planIds(listedIds, ledger.history, { requestSettings, ...purgeSettings });
+  const plannedIds = planIds(listedIds, ledger.history, requestSettings, purgeSettings);
   const idsToRequest = plannedIds.filter(({ request }) => request === 'due' || request === 'again');
 
   // 3. Whom the places hold.

@@ -2,7 +2,7 @@ import type { DecidingAnswer, IdHistory } from './ledger/id-history.ts';
 import type { LedgerHistory } from './ledger/ledger-history.ts';
 import type { Decision } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
-import type { SearchSettings } from './listed-people.ts';
+import type { NamedPlace } from './listed-people.ts';
 import type { RequestSettings } from './requests.ts';
 import type { SuppressionList } from './suppression-list.ts';
 
@@ -25,25 +25,20 @@ export interface PlannedId extends ListedId {
   readonly answer: DecidingAnswer | undefined;
   /** False if its people have left all places, and are kept out. Whom it names now has come back since. */
   readonly isSought: boolean;
-  /** True if people or rows of it left a place before: then it is not missed if no way finds it. */
+  /** True if a person of it left a place before: then it is not missed if no way finds it. */
   readonly isErased: boolean;
-}
-
-/** Of an erasure without requests, or without places, the settings are undefined. */
-interface PlanOptions extends Partial<Pick<SearchSettings, 'places'>> {
-  readonly requestSettings: RequestSettings | undefined;
-  readonly suppressionList?: SuppressionList | undefined;
 }
 
 /** Decides what is done with each id. Throws UserError for a suppression list that cannot be read. */
 export function planIds(
   listedIds: readonly ListedId[],
   history: LedgerHistory,
-  { requestSettings, places = [], suppressionList }: PlanOptions,
+  requestSettings: RequestSettings | undefined,
+  purge: { readonly places: readonly NamedPlace[]; readonly suppressionList: SuppressionList } | undefined,
 ): PlannedId[] {
-  const placeNames = places.map(({ name }) => name);
+  const placeNames = purge?.places.map(({ name }) => name) ?? [];
   // An older list may lack those who have left.
-  const isOlderList = suppressionList !== undefined && suppressionList.readLength() < history.suppressionLength;
+  const isOlderList = purge !== undefined && purge.suppressionList.readLength() < history.suppressionLength;
   return listedIds.map((listedId) => {
     const idHistory = history.of(listedId.id);
     const request = requestOf(listedId, idHistory, requestSettings);

@@ -96,7 +96,8 @@ export async function planPurge(
 
   // 3. Refusals. The list is read anew: a purge that ended meanwhile has made it longer.
   const suppressionLength = suppressionList.readLength();
-  for (const place of places) requireNotOlder(settings, place, suppressionLength);
+  if (!settings.beginsNewList)
+    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, suppressionLength);
   if (isSuppressedOnly && !settings.beginsNewList && suppressionLength === 0)
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
 
@@ -126,11 +127,6 @@ function planWarnings(plan: Omit<PurgePlan, 'warnings'>, leftCount: number, supp
       ? 'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.'
       : [],
   ].flat();
-}
-
-/** Refuses a place that knew more people on the suppression list than it has, unless the list is begun anew. */
-function requireNotOlder({ beginsNewList }: PurgeSettings, { name, people }: PlannedPlace, length: number): void {
-  if (!beginsNewList) refuseOlderList(name, people.state.suppressionLength, length);
 }
 
 function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
@@ -194,7 +190,7 @@ async function purgePlace(
       const problem = purgeGuardProblem(plan, [...otherPlaces, { ...place, people }]);
       if (problem !== undefined)
         throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-      requireNotOlder(settings, { ...place, people }, suppressionList.readLength());
+      if (!settings.beginsNewList) refuseOlderList(name, people.state.suppressionLength, suppressionList.readLength());
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
       await ledger.write(purgeLines(name, people, plan));
       return await suppressionList.add(people.keyCheckByUnifiedId, { ...runtime, hashKey });
@@ -203,13 +199,8 @@ async function purgePlace(
     const { rowsRemoved: rows, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
-    await ledger.write({
-      kind: 'purged',
-      place: name,
-      rows,
-      suppression_length: suppressionList.readLength(),
-      ...leftovers,
-    });
+    const suppressed = suppressionList.readLength();
+    await ledger.write({ kind: 'purged', place: name, rows, suppressed, ...leftovers });
     const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     return { ...place, people, removal, failure };
   } catch (thrown) {
@@ -257,11 +248,12 @@ const namesText = (names: readonly string[]): string =>
 /** A line for each id that is looked for, and one for the others on the suppression list together. */
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
   const { settings, ledger, soughtIds, listedPeople } = plan;
+  const sources = [listedPeople.query, people];
   const linesOfIds = soughtIds.map(({ id, request }) => {
     const rows = people.rowCountById.get(id) ?? 0;
-    const suppressed = (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0 || undefined;
+    const found = sources.some(({ unifiedIdsById }) => (unifiedIdsById.get(id) ?? []).length > 0);
     const again = request === 'again' || undefined;
-    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, suppressed, again } as const;
+    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;

@@ -7,8 +7,8 @@ export interface DecidingAnswer extends Pick<LineOf<'after'>, 'at' | 'code'> {
 /** The purge of a place: the rows of an id that were counted right before, and by when they were removed. */
 interface PlacePurge extends Pick<LineOf<'purge'>, 'at' | 'place'> {
   rows: number;
-  /** True if the id has people on the suppression list, or rows. */
-  isFound: boolean;
+  /** True if a person of the id was found, and is on the suppression list. */
+  found: boolean;
   /** By when; null for a purge that is not finished: no line says so. */
   removedAt: string | null;
   /** True if something of the place could not be read or removed. */
@@ -83,13 +83,13 @@ export class IdHistory {
   }
 
   /**
-   * From which of these places the people are erased, and kept out by the suppression list. `some`: people or rows of
-   * the id were found, and a purge of whichever place ended. `all`: besides, the last purge of each place ended, and
-   * reached everything. Purges before `newListAt` do not count: their people may not be on the present list.
+   * From which of these places the people are erased, and kept out by the suppression list. `some`: one was found,
+   * and the purge of a place ended. `all`: besides, the last purge of each place ended, and reached everything. Purges
+   * before `newListAt` do not count: their people may not be on the present list.
    */
   erasedFrom(places: readonly string[], newListAt: string): 'none' | 'some' | 'all' {
     const purges = this.purges.filter(({ removedAt }) => removedAt === null || removedAt > newListAt);
-    if (!purges.some(({ isFound, removedAt }) => isFound && removedAt !== null)) return 'none';
+    if (!purges.some(({ found, removedAt }) => found && removedAt !== null)) return 'none';
     const lastPurges = places.map((place) => purges.findLast((purge) => purge.place === place));
     const isWhole = lastPurges.every((purge) => purge?.unreached === false && purge.removedAt !== null);
     return isWhole ? 'all' : 'some';
@@ -129,14 +129,13 @@ export class IdHistory {
    * Begins the purge of a place, or goes on with one that no line has finished: its run was killed, or lost a race for a
    * bucket. The largest count is that of the rows: a killed run may have removed some of them.
    */
-  #beginPurge({ at, place, rows, suppressed }: LineOf<'purge'>): void {
-    let purge = this.#unfinishedPurge(place);
-    if (purge === undefined) {
-      purge = { at, place, rows, isFound: false, removedAt: null, unreached: false };
-      this.purges.push(purge);
+  #beginPurge({ at, place, rows, found = false }: LineOf<'purge'>): void {
+    const unfinished = this.#unfinishedPurge(place);
+    if (unfinished === undefined) this.purges.push({ at, place, rows, found, removedAt: null, unreached: false });
+    else {
+      unfinished.rows = Math.max(unfinished.rows, rows);
+      unfinished.found ||= found;
     }
-    purge.rows = Math.max(purge.rows, rows);
-    purge.isFound ||= rows > 0 || suppressed === true;
   }
 
   /** Finishes also a purge of another run: it may have been killed, or have lost the race for a bucket. */

@@ -53,14 +53,14 @@ export class LedgerHistory {
   /** Takes the next line of the ledger. */
   add(line: SignedLine): void {
     if (line.kind === 'begin') {
-      if ((line.suppression_length ?? Infinity) < this.suppressionLength) this.newListAt = line.at;
+      if ((line.suppressed ?? Infinity) < this.suppressionLength) this.newListAt = line.at;
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
       if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
       else this.otherAddresses.add(line.base_url);
       return;
     }
-    if (line.kind === 'purged') this.suppressionLength = line.suppression_length;
+    if (line.kind === 'purged') this.suppressionLength = line.suppressed;
     const run = this.#runs.get(line.run);
     // A run on another service says nothing here: the same id may be another person there.
     if (run === undefined) return;

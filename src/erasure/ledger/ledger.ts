@@ -98,13 +98,10 @@ export class Ledger {
    * Writes the first line of the run. The length of the suppression list is read once no other run can write that it has
    * made the list longer: else the list would look begun anew.
    */
-  async begin(
-    run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>,
-    suppressionList?: { readLength(): number },
-  ): Promise<void> {
+  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>, suppressionList?: { readLength(): number }) {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
     const line = { kind: 'begin', base_url, service_id, requested_by, reason, ...run } as const;
-    await this.#write(() => [{ ...line, suppression_length: suppressionList?.readLength() }]);
+    await this.#write(() => [{ ...line, suppressed: suppressionList?.readLength() }]);
   }
 
   /**

@@ -15,7 +15,7 @@ export type LineContent = Readonly<
       /** False if the service is not asked: for a purge alone, and for `person`. */
       requests: boolean;
       /** People on the suppression list before anybody is added; undefined if no place is purged. */
-      suppression_length?: number | undefined;
+      suppressed?: number | undefined;
     }
   /** A request is about to be sent. */
   | { kind: 'before'; id: string }
@@ -30,29 +30,15 @@ export type LineContent = Readonly<
     }
   /**
    * What a place holds of a person right before its removal. `id`: null for the others on the suppression list.
-   * `suppressed`: people of the id are on the suppression list, with rows or without. `again`: the service has answered
-   * about the id before, and is to be asked once more.
+   * `found`: a person of the id was found, with rows or without, who is on the suppression list by then. `again`: the
+   * service has answered about the id before, and is to be asked once more.
    */
-  | {
-      kind: 'purge';
-      id: string | null;
-      place: string;
-      rows: number;
-      suppressed?: true | undefined;
-      again?: true | undefined;
-    }
+  | { kind: 'purge'; id: string | null; place: string; rows: number; found?: boolean; again?: true | undefined }
   /**
-   * The purge of a place is done; `rows` of all people together. `suppression_length`: people on the suppression list.
-   * `stays`: tables and files that others made in the place. `unreached`: something there could not be read or removed.
+   * The purge of a place is done; `rows` of all people together. `suppressed`: people on the suppression list. `stays`:
+   * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.
    */
-  | {
-      kind: 'purged';
-      place: string;
-      rows: number;
-      suppression_length: number;
-      stays?: readonly string[];
-      unreached?: true;
-    }
+  | { kind: 'purged'; place: string; rows: number; suppressed: number; stays?: readonly string[]; unreached?: true }
   /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
   | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
 >;

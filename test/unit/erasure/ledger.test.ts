@@ -203,7 +203,7 @@ describe('a proof', () => {
   const purgeOf = (ledger: Ledger, name: string, rows: number, place = 'duckdb /x') =>
     ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place, rows }) as const;
   const purged = (rows: number, more: Partial<LineOf<'purged'>> = {}) =>
-    ({ kind: 'purged', place: 'duckdb /x', rows, suppression_length: 1, ...more }) as const;
+    ({ kind: 'purged', place: 'duckdb /x', rows, suppressed: 1, ...more }) as const;
   const accessOf = (ledger: Ledger, name: string, ways: readonly string[], rows: number, places = ['duckdb /x']) =>
     ({ kind: 'access', id: ledger.keys.idKey.hashOf(name), places, ways, rows }) as const;
   const textOf = (proof: Proof, isList = true) => proofLines(proof, isList).join('\n');
@@ -286,7 +286,7 @@ describe('a proof', () => {
   it('names an ID as open that was asked without a clear answer, or never asked', async () => {
     const ledger = await request({ c: 'done' });
     await ledger.write([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
-    await ledger.write(purged(2, { suppression_length: 2 }));
+    await ledger.write(purged(2, { suppressed: 2 }));
     await ledger.write({ kind: 'before', id: ledger.keys.idKey.hashOf('b') });
     const proof = await prove(['a', 'b', 'c']);
     expect([exitOfProof(proof), proof.ids.map(({ state }) => state)]).toEqual([3, ['open', 'open', 'confirmed']]);
@@ -406,7 +406,7 @@ describe('a proof', () => {
     expect(textOf(await prove(['a']), false)).not.toContain(sentence);
     const ledger = await open();
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false }, { readLength: () => 0 });
-    await ledger.write(purged(0, { suppression_length: 0 }));
+    await ledger.write(purged(0, { suppressed: 0 }));
     await purge(0, {});
     expect(textOf(await prove(['a']), false)).toContain(sentence);
     clock.pass(1_000);
