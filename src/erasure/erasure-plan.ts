@@ -57,7 +57,8 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
 
   // 1. The ledger, and the suppression list, where a purge puts everybody first. For nobody no place is looked into.
   const ledger = await Ledger.open(settings, { clock: runtime.clock, isPlan: consent === 'none', ids });
-  const purgeSettings = isForNobody(options) ? undefined : options.purgeSettings;
+  const hasPeople = ids.length > 0 || options.purgeSettings?.isSuppressedOnly;
+  const purgeSettings = hasPeople ? options.purgeSettings : undefined;
   await purgeSettings?.suppressionList.requireWritable();
 
   // 2. What is done with each id.
@@ -74,16 +75,13 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   return { ...plan, guardProblem, hash: consentHash(options, purgePlan), warnings: warningsOf(plan) };
 }
 
-const isForNobody = ({ list, purgeSettings }: ErasureOptions): boolean =>
-  list.counts.ids === 0 && purgeSettings?.isSuppressedOnly !== true;
-
 function warningsOf({ options, ledger, plannedIds }: Pick<ErasurePlan, 'options' | 'ledger' | 'plannedIds'>) {
   const { settings, list, purgeSettings, isOnPlatform } = options;
   return [
     purgeSettings === undefined && !isOnPlatform
       ? 'The erasure has no places: rows that were loaded stay where they are.'
       : [],
-    isForNobody(options) && list.counts.received === 0 ? 'The list is empty: nobody is deleted.' : [],
+    list.counts.received === 0 && !purgeSettings?.isSuppressedOnly ? 'The list is empty: nobody is deleted.' : [],
     // Else the failure of the plan says it.
     list.wrongField === undefined ? (refusedParagraph(list.counts) ?? []) : [],
     list.warnings(),
