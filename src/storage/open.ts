@@ -2,8 +2,8 @@ import { schemeOf, withoutCredentials } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { DiskStorage } from './disk.ts';
-import { openS3Storage } from './s3.ts';
-import type { BucketFolder } from './s3-client.ts';
+import { S3Storage } from './s3.ts';
+import { type BucketFolder, s3ClientOf } from './s3-client.ts';
 import type { Storage } from './storage.ts';
 
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
@@ -25,5 +25,7 @@ export async function openStorage(
   address: string,
   { env, signal }: { readonly env: Env; readonly signal: AbortSignal },
 ): Promise<Storage> {
-  return schemeOf(address) === 's3' ? openS3Storage(bucketFolderOf(address), env, signal) : new DiskStorage(address);
+  if (schemeOf(address) !== 's3') return new DiskStorage(address);
+  const folder = bucketFolderOf(address);
+  return new S3Storage({ ...folder, client: await s3ClientOf(env), sendOptions: { abortSignal: signal } });
 }

@@ -7,11 +7,10 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { systemClock } from '../base/clock.ts';
-import type { Env } from '../base/env.ts';
 import { configError, transientError } from '../base/errors.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
-import { type BucketAccess, type BucketFolder, s3ClientOf, toStoredObject } from './s3-client.ts';
+import { type BucketAccess, toStoredObject } from './s3-client.ts';
 import { deleteObjects, eraseVersions } from './s3-erase.ts';
 import {
   isBrokenBody,
@@ -31,14 +30,8 @@ const MAX_OBJECT_BYTES = 5 * 2 ** 30;
 /** Time (ms) for a write that begins after the run was stopped: its process has seconds left. */
 const STOPPED_WRITE_MS = 2_000;
 
-export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal): Promise<Storage> {
-  // Every request under way adds listeners; Node would otherwise warn of a leak.
-  setMaxListeners(0, signal);
-  return new S3Storage({ ...folder, client: await s3ClientOf(env), sendOptions: { abortSignal: signal } });
-}
-
 /** A bucket, accessed by the official SDK with its credential chain and its retries. */
-class S3Storage implements Storage {
+export class S3Storage implements Storage {
   readonly address: string;
   readonly workFolder = undefined;
   readonly #access: BucketAccess;
@@ -48,6 +41,8 @@ class S3Storage implements Storage {
     this.address = access.address;
     this.#access = access;
     this.#signal = access.sendOptions.abortSignal;
+    // Every request under way adds listeners; Node would otherwise warn of a leak.
+    setMaxListeners(0, this.#signal);
   }
 
   read(path: string): Promise<Buffer | undefined> {
