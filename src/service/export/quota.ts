@@ -60,7 +60,12 @@ export class ExportQuota {
         if (until === undefined) return;
         const waitMs = until - now;
         const untilText = new Date(until).toISOString();
-        if (waitMs > maxWaitMs) throw waitTooLongError(untilText, waitMs, maxWaitMs);
+        if (waitMs > maxWaitMs) {
+          const message =
+            `The limit of exports is reached and the next may be sent at ${untilText}, in ${formatDuration(waitMs)}: ` +
+            `longer than this run waits (${formatDuration(maxWaitMs)}). Run again then.`;
+          throw transientError(message, { detail: 'quota: the wait is longer than allowed' });
+        }
         if (waitMs >= SHOWN_WAIT_MS && until !== shownUntil) {
           shownUntil = until;
           const message = `The limit of exports is reached: the next is sent at ${untilText}, in ${formatDuration(waitMs)}.`;
@@ -74,10 +79,3 @@ export class ExportQuota {
     }
   }
 }
-
-const waitTooLongError = (untilText: string, waitMs: number, maxWaitMs: number) =>
-  transientError(
-    `The limit of exports is reached and the next may be sent at ${untilText}, in ${formatDuration(waitMs)}: ` +
-      `longer than this run waits (${formatDuration(maxWaitMs)}). Run again then.`,
-    { detail: 'quota: the wait is longer than allowed' },
-  );
