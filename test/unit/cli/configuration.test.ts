@@ -185,7 +185,8 @@ describe('the configuration of the command line', () => {
     const [export_token, import_token, DFINERY_HASH_KEY] = secrets;
     const secretsAsKeys = Object.fromEntries(secrets.map((secret) => [secret, 1]));
     const file = write({ export_token, erasure: { import_token }, ...secretsAsKeys });
-    const { code, stderr } = await run({ DFINERY_HASH_KEY }, `plan duckdb x --config ${file}`);
+    const { code, stdout, stderr } = await run({ DFINERY_HASH_KEY }, `plan duckdb x --json --config ${file}`);
+    expect(stdout).not.toContain('canary');
     expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown keys: \*+, \*+, \*+\.\n$/)]);
   });
 

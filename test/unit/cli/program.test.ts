@@ -1,5 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { Stopped } from '../../../src/base/process.ts';
 import { VERSION } from '../../../src/base/version.ts';
 import { COMMANDS } from '../../../src/cli/commands/commands.ts';
 import { runHere } from '../../support/processes/command-line.ts';
@@ -124,6 +125,16 @@ it('help shows the options of a command first, and the places that it takes', as
 it('simulate ends at once if it was stopped while it began', async () => {
   const { code } = await runHere(['simulate', '--port', '0'], { signal: AbortSignal.abort() });
   expect(code).toBe(0);
+});
+
+it('a command that a signal has stopped ends with the exit code of the signal', async () => {
+  for (const [name, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)
+    expect(await runHere(['status', 'duckdb', 'none'], { signal: AbortSignal.abort(new Stopped(name)) })).toMatchObject(
+      { code },
+    );
 });
 
 it('refuses a column for a single ID', async () => {

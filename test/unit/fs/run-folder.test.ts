@@ -41,6 +41,12 @@ describe.runIf(HAS_MODES)('the sweep of dead runs', () => {
     expect(readdirSync(root).sort()).toEqual(['dfinery-spool-aafile', 'dfinery-spool-aalink', 'target']);
   });
 
+  it('comes before each run', async () => {
+    deadRun('abcdef');
+    await (await RunFolder.open(root, systemClock)).remove();
+    expect(readdirSync(root)).toEqual([]);
+  });
+
   it.each([0o701, 0o710, 0o704, 0o777])('leaves and names a folder that others may use by mode %o', async (mode) => {
     const folder = deadRun('abcdef', mode);
     expect(await sweepRunFolders(root)).toMatchObject({ foreignFolders: [folder] });
