@@ -169,20 +169,6 @@ describe('a day from a file', () => {
     expect(await loadAndReadIds(others)).toEqual([]);
   });
 
-  it('has no row twice, also if its file has rows of the days beside it', async () => {
-    const rowsOf = async (...days: Day[]) => {
-      const receipts = (await stateOf('duckdb', place()))?.events.receipts;
-      return days.reduce((sum, day) => sum + (receipts?.get(day)?.rows_stored ?? 0), 0);
-    };
-    const rowsBefore = await rowsOf('2026-01-12');
-    expect((await load(await fileOf(LOST[0], undefined, dayBody('2026-01-12', LOST[1])), LOST[0])).code).toBe(0);
-    expect((await load(await fileOf(LOST[1]), LOST[1])).code).toBe(0);
-    const lostRows = archive.countRows({ from: LOST[0], to: LOST[1] });
-    expect(await rowsOf('2026-01-12', ...LOST)).toBe(rowsBefore + lostRows);
-    const { code, stdout, stderr } = await run(['verify', 'duckdb', place()]);
-    expect([code, `${stdout}${stderr}`]).toEqual([0, expect.not.stringContaining('more than one day')]);
-  });
-
   it.each([
     ['of a day that is loaded and still exported', async () => fileOf('2026-01-17'), '2026-01-17', '--from 2026-01-17'],
     ['of a day that is not over', async () => fileOf('2026-01-20'), '2026-01-20', 'is not over'],

@@ -14,34 +14,6 @@ const { at, configure, copy, erase, holding, load, only, planOf, proofOf, reques
 const ROWS = [event('m1'), event('m1', 2), event('m2'), event('m3')];
 
 describe('an erasure', () => {
-  it('removes people from the service and from every byte of three places, and proves it', async () => {
-    await load(ROWS);
-    const list = writeList('requests.csv', 'name,customer\nx,m1\ny,m2\n');
-    const words = ['--file', list, '--column', 'customer'];
-    const plan = await planOf(...words);
-    expect(plan).toMatchObject({ mode: 'plan', exit: 0, ids: 2, to_request: 2, warnings: [] });
-    expect(plan.places).toMatchObject(Array(3).fill({ people: 2, rows: 3, rows_removed: null }));
-    expect(requestedIds()).toEqual([]);
-
-    const done = await planOf(...words, '--execute', '--confirm', plan.hash);
-    expect(done, done.said).toMatchObject({ mode: 'executed', exit: 0, done: 2, undecided: 0 });
-    expect(done.places.map(({ rows_removed }) => rows_removed)).toEqual([3, 3, 3]);
-    expect(requestedIds().toSorted()).toEqual(['m1', 'm2']);
-    for (const text of ['marked-u-m1', 'marked-row-m1', 'marked-log-m2']) expect(holding(text), text).toEqual([]);
-
-    const proof = await run('forget', '--proof-file', list, '--column', 'customer', '--head', done.head ?? '');
-    expect(proof.code, proof.said).toBe(0);
-    expect(proof.result).toMatch(
-      /Row 2 of the list .*\n.*duckdb .*: 2 rows removed\n.*\n.*\n.*the service confirmed the deletion/,
-    );
-    // Of each place in the summary, and of each ID in each place.
-    expect(proof.result.match(/rows? (found by ID and )?removed/g)).toHaveLength(3 + 6);
-    expect(await proofOf('m3')).toEqual([1, expect.stringContaining('no answer and no removal')]);
-
-    const synced = await load(ROWS);
-    expect(synced.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([3, 3, 3]);
-  });
-
   it.each<[string, Answer, number]>([
     ['a 404 without a code', (_, response) => json(response, 'Not Found', 404), 0],
     ['502', (_, response) => json(response, 'Bad gateway', 502), 3],
