@@ -100,9 +100,12 @@ describe('the state after a commit', () => {
     const hashedColumns = { columns: ['phone'], key_check: '0123456789abcdef' };
     const plain = stateAfter(undefined, receipts([]), facts());
     expect(plain).not.toHaveProperty('hashed');
-    expect(
-      stateAfter(plain, receipts([]), facts({ fingerprints: { ...fingerprintsOf(SETTINGS), hashedColumns } })).hashed,
-    ).toEqual([{ columns: [], key_check: null }, hashedColumns]);
+    const under = (state: typeof plain, hashed: typeof hashedColumns) =>
+      stateAfter(state, receipts([]), facts({ fingerprints: { ...fingerprintsOf(SETTINGS), hashedColumns: hashed } }));
+    const hashed = under(plain, hashedColumns);
+    expect(hashed.hashed).toEqual([{ columns: [], key_check: null }, hashedColumns]);
+    const otherKey = { ...hashedColumns, key_check: 'fedcba9876543210' };
+    expect(under(hashed, otherKey).hashed?.slice(1)).toEqual([hashedColumns, otherKey]);
   });
 });
 

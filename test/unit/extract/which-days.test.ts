@@ -66,7 +66,8 @@ describe('the days of a first run', () => {
     expect([last('Asia/Seoul'), last('America/Los_Angeles')]).toEqual(['2026-01-21', '2026-01-20']);
   });
 
-  it('end with end_date', () => {
+  it('end with end_date, or with today if that is earlier', () => {
+    expect(plan({}, { startDate: '2026-01-20', endDate: '2026-01-25' }).days).toEqual(['2026-01-20']);
     expect(plan({}, { startDate: '2026-01-15', endDate: '2026-01-16' }).days).toEqual(['2026-01-15', '2026-01-16']);
   });
 });
@@ -139,6 +140,7 @@ describe('named days', () => {
     const { days, notes } = plan(loaded(), {}, { from: '2026-01-20', to: '2026-01-20' });
     expect(days).toEqual(['2026-01-20']);
     expect(events(notes)).toEqual(['plan.open_day']);
+    expect(plan(loaded(), {}, { from: '2026-01-19', to: '2026-01-19' }).notes).toEqual([]);
   });
 
   it('are refused in the wrong order, or before they begin anywhere, as is such a start_date', () => {
