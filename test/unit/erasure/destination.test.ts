@@ -49,6 +49,8 @@ describe('the streams of a connection', () => {
     ['a number', streamOf({ external_id: { type: 'number' } }), {}, /is not a string/],
     ['a table of customers', streamOf({ external_id: text, mail: text }), {}, /carries more than the ID \("mail"\)/],
     ['a table that is named', streamOf({ external_id: text, mail: text }), { streams: ['people'] }, undefined],
+    ['one beside it', streamOf({ external_id: text, mail: text }), { streams: ['leads'] }, /carries more than the ID/],
+    ['a text or number', streamOf({ external_id: { type: ['string', 'number'] } }), {}, /is not a string/],
     ['a time', streamOf({ external_id: text, at: text }), { requestedAtField: 'at' }, undefined],
     ['no time', streamOf({ external_id: text }), { requestedAtField: 'at' }, /no property "at" \(requested_at_field\)/],
     ['overwrite', streamOf({ external_id: text }, { destination_sync_mode: 'overwrite' }), {}, /mode "overwrite"/],
@@ -156,7 +158,13 @@ describe('a sync', () => {
 
   it('refuses a withdrawn request and the row before it, and saves the state also of those alone', async () => {
     const withdrawn = record('a', { _ab_cdc_deleted_at: '2026-01-01' });
-    const output = await setup.write([record('a'), withdrawn, state(1), record('b'), state(2)]);
+    const output = await setup.write([
+      record('a'),
+      withdrawn,
+      state(1),
+      record('b', { _ab_cdc_deleted_at: null }),
+      state(2),
+    ]);
     expect([output.code, setup.server.ids()]).toEqual([0, ['b']]);
     expect(statsOf(output)).toEqual([counts(0, 2), counts(1)]);
   });
