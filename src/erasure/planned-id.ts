@@ -25,7 +25,7 @@ export interface PlannedId extends ListedId {
   readonly answer: DecidingAnswer | undefined;
   /** False if its people have left all places, and are kept out. Whom it names now has come back since. */
   readonly isSought: boolean;
-  /** True if a person of it left a place before: then it is not missed if no way finds it. */
+  /** True if people or rows of it left a place before: then it is not missed if no way finds it. */
   readonly isErased: boolean;
 }
 

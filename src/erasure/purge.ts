@@ -251,7 +251,7 @@ function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): Line
   const sources = [listedPeople.query, people];
   const linesOfIds = soughtIds.map(({ id, request }) => {
     const rows = people.rowCountById.get(id) ?? 0;
-    const found = sources.some(({ unifiedIdsById }) => (unifiedIdsById.get(id) ?? []).length > 0);
+    const found = rows > 0 || sources.some(({ unifiedIdsById }) => (unifiedIdsById.get(id) ?? []).length > 0);
     const again = request === 'again' || undefined;
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, again } as const;
   });

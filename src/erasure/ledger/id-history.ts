@@ -7,7 +7,7 @@ export interface DecidingAnswer extends Pick<LineOf<'after'>, 'at' | 'code'> {
 /** The purge of a place: the rows of an id that were counted right before, and by when they were removed. */
 interface PlacePurge extends Pick<LineOf<'purge'>, 'at' | 'place'> {
   rows: number;
-  /** True if a person of the id was found, and is on the suppression list. */
+  /** True if people of the id were found, who are on the suppression list, or rows that name nobody. */
   found: boolean;
   /** By when; null for a purge that is not finished: no line says so. */
   removedAt: string | null;
@@ -83,9 +83,9 @@ export class IdHistory {
   }
 
   /**
-   * From which of these places the people are erased, and kept out by the suppression list. `some`: one was found,
-   * and the purge of a place ended. `all`: besides, the last purge of each place ended, and reached everything. Purges
-   * before `newListAt` do not count: their people may not be on the present list.
+   * From which of these places the people are erased, and kept out by the suppression list. `some`: people or rows were
+   * found, and the purge of a place ended. `all`: besides, the last purge of each place ended, and reached everything.
+   * Purges before `newListAt` do not count: their people may not be on the present list.
    */
   erasedFrom(places: readonly string[], newListAt: string): 'none' | 'some' | 'all' {
     const purges = this.purges.filter(({ removedAt }) => removedAt === null || removedAt > newListAt);

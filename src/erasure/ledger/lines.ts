@@ -30,7 +30,7 @@ export type LineContent = Readonly<
     }
   /**
    * What a place holds of a person right before its removal. `id`: null for the others on the suppression list.
-   * `found`: a person of the id was found, with rows or without, who is on the suppression list by then. `again`: the
+   * `found`: people of the id were found, who are on the suppression list by then, or rows that name nobody. `again`: the
    * service has answered about the id before, and is to be asked once more.
    */
   | { kind: 'purge'; id: string | null; place: string; rows: number; found?: boolean; again?: true | undefined }

@@ -178,11 +178,18 @@ describe('an erasure', () => {
     expect(done.error).toContain('knew 2 people on the suppression list, and the list has 1');
   });
 
-  it('warns of rows that name nobody: they leave, and a sync may bring them back', async () => {
-    await load([...ROWS, event('m1', 3, { df_unified_id: '' })], DUCKDB);
-    const { exit, places, warnings } = await erase('--id', 'm1', ...only(DUCKDB));
-    const sentence = '1 row of these IDs names no person, and a suppression list cannot keep such rows away.';
-    expect([exit, places[0].rows_removed, warnings]).toEqual([0, 3, [expect.stringContaining(sentence)]]);
+  it('warns of rows that name nobody: they leave, a sync may bring them back, and who came back stays', async () => {
+    const nameless = { df_unified_id: '' };
+    await load([...ROWS, event('m1', 3, nameless), event('m4', 1, nameless)], DUCKDB);
+    const words = ['--file', writeList('ids.txt', 'm1\nm4\n'), ...only(DUCKDB)];
+    const { exit, places, warnings } = await erase(...words);
+    const sentence = '2 rows of these IDs name no person, and a suppression list cannot keep such rows away.';
+    expect([exit, places[0].rows_removed, warnings]).toEqual([0, 4, [expect.stringContaining(sentence)]]);
+    await load([...ROWS, event('m4')], DUCKDB);
+    const again = await erase(...words);
+    expect([again.exit, again.places[0].rows_removed], again.said).toEqual([0, 0]);
+    expect(again.warnings.join()).toContain('2 of these IDs have left all places');
+    expect(holding('marked-u-m4')).toEqual([at('events.duckdb')]);
   });
 
   it.each([
