@@ -91,11 +91,12 @@ function planDays(savedState: JsonObject | undefined, syncId: number | undefined
     return { ...plan, days: plan.days.filter((day) => day >= state.from_date && !receipts.has(day)) };
   }
   if (hasFutureCursor(state, now)) return planWithoutDays(state, input);
-  // What a refresh sent may be gone if it was not finished, but for one that appends.
-  if (refreshId !== undefined && !keepsDuplicates) return planFromStart(input, 'is of a full refresh');
+  // What a refresh sent may be gone if it was not finished, but for one that appends. Older platforms give no `sync_id`.
+  const isOfRefresh = refreshId !== undefined || isUnfinished === true;
+  if (isOfRefresh && !keepsDuplicates) return planFromStart(input, 'is of a full refresh');
   if (isUnfinished === true) {
     throw configError(
-      `${name}: the saved state is of a full refresh that overwrites and did not read its last day, ` +
+      `${name}: the saved state is of a full refresh that overwrites and was not completed, ` +
         "so its rows may be gone: clear the stream's data in the platform.",
     );
   }

@@ -1,4 +1,4 @@
-import { type Day, earlierOf } from '../../base/days.ts';
+import { earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { CheckedDay, Receipt } from '../../extract/checked-day.ts';
 import type { DayResult } from '../../extract/download/day-download.ts';
@@ -39,10 +39,9 @@ export class StreamProgress {
     await this.output.writeStatus('STARTED');
     // Before its first day nothing was read under any filters.
     const state = this.#state ?? { version: 1, from_date: cursorOf(this.plan), days: {} };
-    const hasNoDays = this.plan.days.length === 0;
-    await this.#writeState(state, 0, hasNoDays);
+    await this.#writeState(state, 0);
     await this.output.writeStatus('RUNNING');
-    if (hasNoDays) await this.output.writeStatus('COMPLETE');
+    if (this.plan.days.length === 0) await this.#complete();
   }
 
   /**
@@ -61,7 +60,7 @@ export class StreamProgress {
       await removeFiles(files);
     }
     for (const stream of readers)
-      if (stream.#isLastDay(result.day) && stream.output.isRunning) await stream.#complete();
+      if (stream.plan.days.at(-1) === result.day && stream.output.isRunning) await stream.#complete();
   }
 
   /** Counts the result of a day. Returns true if its records are to be written. It may end the stream with a failure. */
@@ -88,23 +87,26 @@ export class StreamProgress {
     const firstKeptDay = earlierOf(state.from_date, receipts.slice(-KEPT_DAYS)[0][0]);
     const days = Object.fromEntries(receipts.filter(([day]) => day >= firstKeptDay));
     this.#state = { ...state, days };
-    await this.#writeState(this.#state, stats.recordCount, this.#isLastDay(receipt.day));
-  }
-
-  #isLastDay(day: Day): boolean {
-    return this.plan.days.at(-1) === day;
+    await this.#writeState(this.#state, stats.recordCount);
   }
 
   /**
-   * Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on. It also says whether
-   * a refresh that overwrites has days left to read.
+   * Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on. Until a refresh that
+   * overwrites is complete, its states say so: what it sent may be lost.
    */
-  #writeState(state: ExportState, recordCount: number, isLast: boolean): Promise<void> {
+  #writeState(state: ExportState, recordCount: number, isComplete = false): Promise<void> {
     if (this.plan.mode !== 'refresh') return this.output.writeState(state, recordCount);
-    const { syncId, destinationSyncMode } = this.output.configuredStream;
-    const isUnfinished = !isLast && destinationSyncMode.startsWith('overwrite');
-    const refreshKeys = { sync_id: syncId, ...(isUnfinished && { unfinished_overwrite: true }) };
+    const isUnfinished = this.#overwrites && !isComplete;
+    const refreshKeys = {
+      sync_id: this.output.configuredStream.syncId,
+      ...(isUnfinished && { unfinished_overwrite: true }),
+    };
     return this.output.writeState({ ...state, ...refreshKeys }, recordCount);
+  }
+
+  /** True for a full refresh whose records take the place of those of the destination. */
+  get #overwrites(): boolean {
+    return this.plan.mode === 'refresh' && this.output.configuredStream.destinationSyncMode.startsWith('overwrite');
   }
 
   /** Ends the stream: COMPLETE, or a failure if a day was lost, or if nothing could be read. */
@@ -115,6 +117,7 @@ export class StreamProgress {
       return this.fail(error);
     }
     this.#results.logEnd();
+    if (this.#overwrites && this.#state !== undefined) await this.#writeState(this.#state, 0, true);
     await this.output.writeStatus('COMPLETE');
   }
 
