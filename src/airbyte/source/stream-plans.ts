@@ -70,8 +70,8 @@ const destinationKeepsDuplicates = ({ syncMode, destinationSyncMode }: Configure
  *   none; for a full refresh, that of another one         all days
  *   of another service                                    refused
  *   of other filters                                      all days, with a warning; refused if duplicates are kept
- *   for a full refresh, that of an earlier attempt        the days that it lacks
  *   with a cursor in the future                           no days
+ *   for a full refresh, that of an earlier attempt        the days that it lacks
  *   of a full refresh, where records are merged           all days, with a warning
  *   of a full refresh that overwrites, and was stopped    refused
  *   any other                                             the days from the cursor on, and those that are read again
@@ -85,12 +85,12 @@ function planDays(savedState: JsonObject | undefined, syncId: number | undefined
   const fingerprints = fingerprintsOf(settings);
   refuseOtherService(state, fingerprints);
   if (hasOtherFilters(state, fingerprints.filtersHash)) return planUnderOtherFilters(input);
+  if (hasFutureCursor(state, now)) return planWithoutDays(state, input);
   const receipts: ReceiptsByDay = new Map(Object.entries(state.days ?? {}));
   if (fullRefresh) {
     const plan = planRun({ ...input, state, receipts });
     return { ...plan, days: plan.days.filter((day) => day >= state.from_date && !receipts.has(day)) };
   }
-  if (hasFutureCursor(state, now)) return planWithoutDays(state, input);
   // What a refresh sent may be gone if it was not finished, but for one that appends. Older platforms give no `sync_id`.
   const isOfRefresh = refreshId !== undefined || isUnfinished === true;
   if (isOfRefresh && !keepsDuplicates) return planFromStart(input, 'is of a full refresh');

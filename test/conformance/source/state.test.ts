@@ -71,6 +71,17 @@ describe('a saved state', () => {
     expect(output.logs('state.future')).toHaveLength(1);
   });
 
+  it('gives no record in the future either for a full refresh that is resumed', async () => {
+    const modes = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite_dedup', sync_id: 9 };
+    const catalog = await fixture.catalog(modes, ['events']);
+    const future = { ...last, from_date: '2099-01-01', sync_id: 9 };
+    const output = await fixture.read(catalog, savedStates(future, 'events'));
+    expect(output.of('RECORD')).toEqual([]);
+    expect(output.states('events').at(-1)).toEqual(future);
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+    expect(output.logs('state.future')).toHaveLength(1);
+  });
+
   it('never moves back, also after the clock was set back', async () => {
     const output = await fixture.read(events, savedStates({ version: 1, from_date: '2026-01-20' }, 'events'));
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
