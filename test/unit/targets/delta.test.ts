@@ -456,6 +456,12 @@ describe('a Delta table in a bucket', () => {
     await s3.close();
   });
 
+  it('fails at the first request that is refused', async () => {
+    s3.outcomeOf = () => ({ status: 403, code: 'AccessDenied' });
+    await expect(place.state()).rejects.toThrow('403 AccessDenied');
+    expect(s3.requests.map(({ what }) => what)).toEqual(['ListObjectsV2']);
+  });
+
   const dataBytes = () =>
     [...s3.objects]
       .filter(([key]) => key.endsWith('.parquet') && !key.includes('_delta_log'))

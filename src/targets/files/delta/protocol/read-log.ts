@@ -1,5 +1,5 @@
 import { mapConcurrently } from '../../../../storage/concurrently.ts';
-import { listAll, type Storage } from '../../../../storage/storage.ts';
+import { listAll, type Storage, type StoredObject } from '../../../../storage/storage.ts';
 import type { TableName } from '../../../../table/tables.ts';
 import type { OpenPlace } from '../../format.ts';
 import { damagedError } from '../../stored-state.ts';
@@ -15,15 +15,21 @@ const READ_CONCURRENCY = 16;
  * Reads the latest snapshot of a table: on from `snapshotBefore`, or from the latest checkpoint that is newer. Gives
  * `snapshotBefore` itself if nothing is new. Throws UserError for a log that is damaged, or of another protocol.
  */
-export const readSnapshot = (place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> =>
+export async function readSnapshot(place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> {
+  const { table, logVersion } = snapshotBefore;
+  const listNewFiles = () => listAll(place.storage, logFolder(table), versionStem(table, logVersion + 1));
+  // A storage that cannot be listed is not asked twice: some take a minute to fail.
+  const objects = await listNewFiles();
   // How a listed file fails that a purge has removed depends on the storage: so each failure is tried again. Then the
   // checkpoint of the purge has everything.
-  readSnapshotOnce(place, snapshotBefore).catch(() => readSnapshotOnce(place, snapshotBefore));
+  return readListed(place, snapshotBefore, objects).catch(async () =>
+    readListed(place, snapshotBefore, await listNewFiles()),
+  );
+}
 
-async function readSnapshotOnce(place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> {
+async function readListed(place: OpenPlace, snapshotBefore: Snapshot, objects: StoredObject[]): Promise<Snapshot> {
   const { storage } = place;
   const { table } = snapshotBefore;
-  const objects = await listAll(storage, logFolder(table), versionStem(table, snapshotBefore.logVersion + 1));
   const logFiles = objects.flatMap(({ path }) => logFileOf(path) ?? []);
   const lastFile = logFiles.at(-1);
   if (lastFile === undefined) return snapshotBefore;
