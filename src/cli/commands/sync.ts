@@ -4,6 +4,7 @@ import { Secret } from '../../base/secrets.ts';
 import { isStdout, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, durationOption, flagOption, textOption } from '../command.ts';
 import type { Context } from '../context.ts';
+import { logFailure } from '../failure.ts';
 import { readPlaceAndConfig } from '../places.ts';
 import { notify } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
@@ -29,8 +30,10 @@ export const command = defineCommand({
     const { summary, failure } = await runSync(input, context);
     const hasStored = summary.days > 0 || summary.profiles !== null;
     if (failure === undefined || hasStored) context.logger.info('run.summary', describeSummary(summary, place));
+    // The receiver of a notification may hang, and the process may be killed meanwhile.
+    if (failure !== undefined) logFailure(failure, context.logger);
     await notify(summary, input, notifyUrl, context);
-    return { result: summary, lines: [], failure, isStdoutTaken: isStdout(place) };
+    return { result: summary, lines: [], exitCode: summary.exit, isStdoutTaken: isStdout(place) };
   },
 });
 

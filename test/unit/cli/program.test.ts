@@ -137,6 +137,15 @@ it('a command that a signal has stopped ends with the exit code of the signal', 
     );
 });
 
+it('says why a sync failed before it notifies, whose receiver may hang', async () => {
+  const service = { DFINERY_BASE_URL: 'http://127.0.0.1:1', DFINERY_SERVICE_ID: 'x' };
+  const env = { ...service, DFINERY_NOTIFY_URL: 'http://127.0.0.1:1' };
+  const { code, stdout, stderr } = await runHere(['sync', 'duckdb', 'none', '--json'], { env });
+  expect(stderr).toMatch(/^.* ✗ export_token is missing.*\n.* ! The notification .* could not be sent.*\n$/);
+  const error = expect.stringContaining('export_token is missing');
+  expect([code, JSON.parse(stdout)]).toEqual([2, expect.objectContaining({ exit: 2, error })]);
+});
+
 it('refuses a column for a single ID', async () => {
   const env = { DFINERY_BASE_URL: 'http://127.0.0.1:1', DFINERY_SERVICE_ID: 'x', DFINERY_LEDGER_DIR: 'none' };
   const { stderr } = await runHere(['forget', '--proof', 'x', '--column', 'c'], { env });
