@@ -5,6 +5,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
+import type { Decision } from './ledger/lines.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, refusedParagraph } from './list/id-list.ts';
 import { type PlannedId, planIds } from './planned-id.ts';
@@ -66,7 +67,8 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const idsToRequest = plannedIds.filter(({ request }) => request === 'due' || request === 'again');
 
   // 3. Whom the places hold.
-  const purgePlan = purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger));
+  const purgePlan =
+    purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger, requestSettings?.again === true));
 
   // 4. The guards, and what an officer is to know and to confirm.
   const guardProblem =
@@ -77,6 +79,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
 
 function warningsOf({ options, ledger, plannedIds }: Pick<ErasurePlan, 'options' | 'ledger' | 'plannedIds'>) {
   const { settings, list, purgeSettings, isOnPlatform } = options;
+  const idsAnswered = (answer: Decision) => plannedIds.filter(({ request }) => request === answer);
   return [
     purgeSettings === undefined && !isOnPlatform
       ? 'The erasure has no places: rows that were loaded stay where they are.'
@@ -88,16 +91,8 @@ function warningsOf({ options, ledger, plannedIds }: Pick<ErasurePlan, 'options'
     ledger.isKept
       ? []
       : 'There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.',
-    answeredSentence(
-      plannedIds.filter(({ request }) => request === 'done'),
-      'deleted at',
-      options,
-    ),
-    answeredSentence(
-      plannedIds.filter(({ request }) => request === 'rejected'),
-      'rejected by',
-      options,
-    ),
+    answeredSentence(idsAnswered('done'), 'deleted at', options),
+    answeredSentence(idsAnswered('rejected'), 'rejected by', options),
     otherAddressesSentence(settings.serviceId, [...ledger.history.otherAddresses]) ?? [],
   ].flat();
 }

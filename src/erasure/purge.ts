@@ -40,6 +40,8 @@ export interface PurgePlan {
   readonly ledger: Ledger;
   /** Those of the list that are looked for. */
   readonly soughtIds: readonly PlannedId[];
+  /** True to request also those whom the ledger knows as deleted, or perhaps deleted. */
+  readonly again: boolean;
   readonly listedPeople: ListedPeople;
   readonly places: readonly PlannedPlace[];
   /** What an officer should know before a consent. */
@@ -77,6 +79,7 @@ export async function planPurge(
   plannedIds: readonly PlannedId[],
   settings: PurgeSettings,
   ledger: Ledger,
+  again: boolean,
 ): Promise<PurgePlan> {
   const { suppressionList, isSuppressedOnly, runtime } = settings;
 
@@ -101,7 +104,7 @@ export async function planPurge(
   if (isSuppressedOnly && !settings.beginsNewList && suppressionLength === 0)
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
 
-  const plan = { settings, ledger, soughtIds, listedPeople, places };
+  const plan = { settings, ledger, soughtIds, again, listedPeople, places };
   return { ...plan, warnings: planWarnings(plan, plannedIds.length - soughtIds.length, suppressionLength) };
 }
 
@@ -249,10 +252,12 @@ const namesText = (names: readonly string[]): string =>
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
   const { settings, ledger, soughtIds, listedPeople } = plan;
   const sources = [listedPeople.query, people];
-  const linesOfIds = soughtIds.map(({ id, request }) => {
+  const linesOfIds = soughtIds.map(({ id, requestedAt, request }) => {
     const rows = people.rowCountById.get(id) ?? 0;
     const found = rows > 0 || sources.some(({ unifiedIdsById }) => (unifiedIdsById.get(id) ?? []).length > 0);
-    const again = request === 'again' || undefined;
+    // Another run may have had its answer since the plan: then no request is to come.
+    const isAnswered = ledger.history.of(id).answerTo(requestedAt, plan.again) !== undefined;
+    const again = (request === 'again' && !isAnswered) || undefined;
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
