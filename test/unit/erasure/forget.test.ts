@@ -10,7 +10,8 @@ it('an erasure does what its plan says, asks the service last, and keeps the peo
   configure({}, { lock_wait: '0s' });
   const rows = [event('m1'), event('m1', 2), event('m2'), event('m3')];
   await load(rows);
-  const words = ['--file', writeList('requests.csv', 'name,customer\nx,m1\ny,m2\n'), '--column', 'customer'];
+  const list = writeList('requests.csv', 'name,customer\nx,m1\ny,m2\n');
+  const words = ['--file', list, '--column', 'customer'];
   const { hash, places } = await planOf(...words);
   expect(places).toMatchObject(Array(3).fill({ people: 2, rows: 3, rows_removed: null }));
 
@@ -29,7 +30,8 @@ it('an erasure does what its plan says, asks the service last, and keeps the peo
   expect([requestedIds(), (await proofOf('m1'))[0]]).toEqual([[], 3]);
 
   rmSync(at('lake/_dfinery/lock'));
-  expect(await planOf(...words, '--execute', '--confirm', hash)).toMatchObject({ exit: 0, done: 2 });
+  const { head, ...done } = await planOf(...words, '--execute', '--confirm', hash);
+  expect(done).toMatchObject({ exit: 0, done: 2 });
   expect(requestedIds().toSorted()).toEqual(['m1', 'm2']);
   for (const text of ['marked-u-m1', 'marked-row-m1', 'marked-log-m2']) expect(holding(text), text).toEqual([]);
   expect(await proofOf('m1')).toEqual([0, expect.stringMatching(/lake: 2 rows removed\n/)]);
@@ -38,8 +40,13 @@ it('an erasure does what its plan says, asks the service last, and keeps the peo
   expect(synced.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([3, 3, 3]);
   expect(JSON.parse((await runAt('status', DUCKDB, '--json')).result)).toMatchObject({ days: 1, rows: 1 });
 
-  const verify = async () => (await run('forget', '--verify-ledger', at('ledger'))).code;
-  expect(await verify()).toBe(0);
+  const exitOf = async (...proof: readonly string[]) => (await run('forget', ...proof)).code;
+  const ofList = ['--proof-file', list, '--column', 'customer'];
+  const ofLedger = ['--verify-ledger', at('ledger')];
+  for (const proof of [ofList, ofLedger]) {
+    expect(await exitOf(...proof, '--head', head ?? ''), proof[0]).toBe(0);
+    expect(await exitOf(...proof, '--head', 'f'.repeat(64)), proof[0]).toBe(1);
+  }
   writeList('ledger/ledger.jsonl', readFileSync(at('ledger/ledger.jsonl'), 'utf8').replace('"rows":2', '"rows":1'));
-  expect([await verify(), (await proofOf('m1'))[0]]).toEqual([1, 1]);
+  expect([await exitOf(...ofLedger), await exitOf(...ofList)]).toEqual([1, 1]);
 });
