@@ -3,10 +3,13 @@ import { addDays, type Day, laterOf } from '../base/days.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemTexts } from '../base/validator.ts';
-import { lastDayBegunAnywhere } from './calendar.ts';
+import { lastDayBegunAnywhere, lastDayOver } from './calendar.ts';
 import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
-import { daysToReadAgain } from './plausibility.ts';
+import { usualRowsIfImplausible } from './plausibility.ts';
+
+/** Days after a day was over in which the rest of it may still come. */
+const READ_AGAIN_DAYS = 7;
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
@@ -63,7 +66,7 @@ export function stateAfter(
   commitInfo: CommitInfo,
 ): ExportState {
   const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = stateBefore ?? {};
-  const { fingerprints, oldestDay, appends = false } = commitInfo;
+  const { fingerprints } = commitInfo;
   const start = stateBefore?.start_date ?? commitInfo.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
   const gaps = new Set([...recordedGaps, ...(commitInfo.gaps ?? [])].filter((day) => !isLoaded(day)));
@@ -80,12 +83,33 @@ export function stateAfter(
     service: fingerprints.serviceHash,
     filters: fingerprints.filtersHash,
     ...(hashed !== undefined && { hashed }),
-    read_again: daysToReadAgain(receipts, { oldestDay, appends, includesToDate: commitInfo.includesToDate }),
+    read_again: daysToReadAgain(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesToDate !== undefined && { to_date_inclusive: includesToDate }),
     ...(lacksFinalNewline && { final_newline: false }),
     ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
   };
+}
+
+/**
+ * The empty or implausible days that are still exported, in order, but for those that were requested a week after they
+ * were over. An empty day whose request asked for too little does not count as requested.
+ */
+export function daysToReadAgain(
+  receipts: ReceiptsByDay,
+  { oldestDay, appends = false, includesToDate }: Pick<CommitInfo, 'oldestDay' | 'appends' | 'includesToDate'>,
+): Day[] {
+  const isReadAgain = ([day, receipt]: readonly [Day, ReceiptSummary]) => {
+    const { rows, is_over, requested_at, pruned, to_date } = receipt;
+    if (!is_over || pruned === true || day < oldestDay) return false;
+    if (rows === 0 && includesToDate === false && to_date === day) return true;
+    if (day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS)) return false;
+    return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
+  };
+  return [...receipts]
+    .filter(isReadAgain)
+    .map(([day]) => day)
+    .sort();
 }
 
 /** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */

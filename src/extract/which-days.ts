@@ -8,8 +8,7 @@ import type { LogEvent, Logger } from '../base/log.ts';
 import { lastDayBegunAnywhere, lastDayOver, oldestExportedDay, todayIn } from './calendar.ts';
 import { hasOtherFilters, type ReceiptsByDay } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
-import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
-import { daysToReadAgain } from './plausibility.ts';
+import { checkState, daysToReadAgain, type ExportState, isComplete } from './export-state.ts';
 
 export interface PlanInput {
   readonly settings: ExportSettings;
@@ -20,7 +19,7 @@ export interface PlanInput {
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
   /** The stored state and receipts of earlier loads; none before the first run, and of a target that stores nothing. */
-  readonly state?: unknown;
+  readonly state?: ExportState | undefined;
   readonly receipts?: ReceiptsByDay | undefined;
   /** This machine's time (ms since 1970). */
   readonly now: number;
@@ -39,7 +38,6 @@ export interface RunPlan {
   /** The first day that is most likely still exported, and the last that may be read. */
   readonly oldestDay: Day;
   readonly lastDay: Day;
-  readonly now: number;
   /** `named`: the caller named the days (`--from`). `refresh`: all days are read again (`--full-refresh`). */
   readonly mode: 'sync' | 'named' | 'refresh';
   /** The days to read, in order. */
@@ -79,20 +77,19 @@ export function logNotes({ notes }: RunPlan, logger: Logger): void {
  *                  the days that are read again
  */
 export function planRun(input: PlanInput): RunPlan {
-  const { settings, now, from, to, appends = false, fullRefresh = false } = input;
+  const { settings, state, now, from, to, appends = false, fullRefresh = false } = input;
   const receipts: ReceiptsByDay = input.receipts ?? new Map();
   const fingerprints = fingerprintsOf(settings);
-  const state = parseState(input.state);
   checkState(state, fingerprints, { now, fullRefresh });
   if (fullRefresh && (from !== undefined || to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
   checkBegun('--from', from, now);
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldestDay = oldestExportedDay(now, settings.historyDays);
-  const start = state?.start_date ?? initialStart(input, state, oldestDay);
+  const start = state?.start_date ?? initialStart(input, oldestDay);
   const lastDay = lastDayOf(input);
-  const basis = { settings, fingerprints, appends, state, receipts, start, oldestDay, lastDay, now };
-  if (from !== undefined) return planNamedDays(from, to, basis);
+  const basis = { settings, fingerprints, appends, state, receipts, start, oldestDay, lastDay };
+  if (from !== undefined) return planNamedDays(from, input, basis);
   return fullRefresh ? planRefreshDays(basis) : planSyncDays(basis);
 }
 
@@ -104,8 +101,7 @@ function checkBegun(name: string, day: Day | undefined, now: number): void {
 }
 
 /** The start before the first commit. A state that another program made may have a cursor alone. */
-function initialStart({ settings, from }: PlanInput, state: ExportState | undefined, oldestDay: Day): Day {
-  const { startDate } = settings;
+function initialStart({ settings: { startDate }, state, from }: PlanInput, oldestDay: Day): Day {
   const start = startDate === undefined ? (from ?? oldestDay) : laterOf(startDate, oldestDay);
   return state === undefined ? start : earlierOf(start, state.from_date);
 }
@@ -117,8 +113,8 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
 
 const note = (level: 'info' | 'warn', event: string, message: string): LogEvent => ({ level, event, message });
 
-function planNamedDays(from: Day, to: Day | undefined, basis: PlanBasis): RunPlan {
-  const { settings, lastDay, now } = basis;
+function planNamedDays(from: Day, { settings, to, now }: PlanInput, basis: PlanBasis): RunPlan {
+  const { lastDay } = basis;
   if (from > lastDay) {
     const { timezone = 'UTC', endDate } = settings;
     const [endOption, endDay] = to === undefined ? ['end_date', endDate] : ['--to', to];

@@ -3,7 +3,7 @@ import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { forecastOf } from '../../../src/cli/run/sync-plan.ts';
 import type { ReceiptSummary } from '../../../src/extract/checked-day.ts';
 import { type ExportSettings, fingerprintsOf } from '../../../src/extract/export-settings.ts';
-import type { ExportState } from '../../../src/extract/export-state.ts';
+import { type ExportState, parseState } from '../../../src/extract/export-state.ts';
 import { cursorOf, type PlanInput, planRun, type RunPlan } from '../../../src/extract/which-days.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
@@ -267,7 +267,7 @@ describe('a stored state', () => {
     ['that is a list', [], /not a JSON object/],
     ['with a cursor in the future', state({ from_date: '2026-01-25' }), /lies in the future/],
   ])('%s is refused with exit 2', (_, stored, message) => {
-    expect(() => plan({ state: stored })).toThrow(
+    expect(() => plan({ state: parseState(stored) })).toThrow(
       expect.objectContaining({ exitCode: 2, message: expect.stringMatching(message) }),
     );
   });
