@@ -1,6 +1,4 @@
-import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
-import type { Logger } from '../base/log.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
@@ -23,26 +21,25 @@ export class ObservedService implements ExportService {
   /** Columns to drop or hash that no export has had so far. At the end the run warns of them. */
   readonly unseenColumns: Set<string>;
   readonly #service: ExportService;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #runtime: Pick<Runtime, 'clock' | 'logger'>;
   #hasWarnedOfClocks = false;
 
   constructor(
     service: ExportService,
     { columnsDrop, columnsHash }: Pick<SourceConfig, 'columnsDrop' | 'columnsHash'>,
-    { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
+    runtime: Pick<Runtime, 'clock' | 'logger'>,
   ) {
     this.#service = service;
     this.unseenColumns = new Set([...columnsDrop, ...columnsHash]);
-    this.#clock = clock;
-    this.#logger = logger;
+    this.#runtime = runtime;
   }
 
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     return this.#service.export(request, signal, async (answer) => {
       this.answeredExports++;
-      const warning = checkClocks(this.#clock.now(), answer.serverTime);
-      if (warning !== undefined && !this.#hasWarnedOfClocks) this.#logger.warn('clock.apart', warning);
+      const { clock, logger } = this.#runtime;
+      const warning = checkClocks(clock.now(), answer.serverTime);
+      if (warning !== undefined && !this.#hasWarnedOfClocks) logger.warn('clock.apart', warning);
       this.#hasWarnedOfClocks ||= warning !== undefined;
       return use(answer.kind === 'data' ? { ...answer, stream: this.#counted(answer.stream) } : answer);
     });
@@ -74,7 +71,7 @@ export class ObservedService implements ExportService {
   learnFromProof(day: Day, includesToDate: boolean): void {
     this.includesToDate = includesToDate;
     const message = `The export of ${day} proves that to_date is ${includesToDate ? 'included' : 'not included'}.`;
-    this.#logger.info('end_day.proved', message, { day, to_date_inclusive: includesToDate });
+    this.#runtime.logger.info('end_day.proved', message, { day, to_date_inclusive: includesToDate });
   }
 
   markColumnsSeen(names: Iterable<string>): void {

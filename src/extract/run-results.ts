@@ -94,9 +94,9 @@ export class RunResults {
   }
 
   #addGone(day: Day): undefined {
-    if (this.#isGap(day)) this.gaps.push(day);
-    else this.#unwantedDays.push(day);
-    if (this.#failsAtGap && this.gaps.length > 0) this.#failures.setGaps(this.gaps, this.#plan.mode);
+    const isGap = this.#isGap(day);
+    (isGap ? this.gaps : this.#unwantedDays).push(day);
+    if (isGap && this.#failsAtGap) this.#failures.setGaps(this.gaps, this.#plan.mode);
   }
 
   #isGap(day: Day): boolean {
