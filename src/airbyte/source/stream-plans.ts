@@ -84,7 +84,14 @@ function planDays(savedState: JsonObject | undefined, syncId: number | undefined
   if (state === undefined) return planRun(input);
   const fingerprints = fingerprintsOf(settings);
   refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filtersHash)) return planUnderOtherFilters(input);
+  if (hasOtherFilters(state, fingerprints.filtersHash)) {
+    const why = 'belongs to other filters or columns';
+    if (!keepsDuplicates) return planFromStart(input, `${why} (events, properties, columns_drop, columns_hash)`);
+    throw configError(
+      `${name}: the saved state ${why}, and the destination keeps every record: ` +
+        "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
+    );
+  }
   if (hasFutureCursor(state, now)) return planWithoutDays(state, input);
   const receipts: ReceiptsByDay = new Map(Object.entries(state.days ?? {}));
   if (fullRefresh) {
@@ -108,16 +115,6 @@ function planWithoutDays(state: ExportState, input: StreamInput): RunPlan {
   const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
   const message = `${input.name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
   return { ...plan, state, days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
-}
-
-/** Starts again. Throws a UserError if the destination keeps the rows that it has: all would come twice. */
-function planUnderOtherFilters(input: StreamInput): RunPlan {
-  const why = 'belongs to other filters or columns';
-  if (!input.keepsDuplicates) return planFromStart(input, `${why} (events, properties, columns_drop, columns_hash)`);
-  throw configError(
-    `${input.name}: the saved state ${why}, and the destination keeps every record: ` +
-      "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
-  );
 }
 
 /** A plan that passes over the saved state, with a warning that says so. */
