@@ -20,36 +20,26 @@ interface StreamColumn {
 
 /** The columns of a header that a stream has, as `discover` names them. */
 export const discoveredProperties = (stream: StreamName, header: readonly HeaderColumn[]) =>
-  properties(stream, header, () => true, foldName).flatMap(({ name, index }) =>
-    name === undefined ? [] : { name, index },
-  );
+  properties(stream, header, () => true).flatMap(({ name, index }) => (name === undefined ? [] : { name, index }));
 
 /**
  * The columns of a header that a stream has, as its catalog names them; undefined if it lacks them. A catalog
  * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
-export function configuredProperties({ name: stream, schemas }: StreamSchemas, header: readonly HeaderColumn[]) {
-  const isOffered = (name: string) => schemas.has(name);
-  const exactName = (name: string) => name;
-  return properties(stream, header, isOffered, exactName);
-}
+export const configuredProperties = ({ name: stream, schemas }: StreamSchemas, header: readonly HeaderColumn[]) =>
+  properties(stream, header, (name) => schemas.has(name));
 
-/** Gives each column the first of its names that is offered and not taken. Names are the same if their `keyOf` is. */
-function properties(
-  stream: StreamName,
-  header: readonly HeaderColumn[],
-  isOffered: (name: string) => boolean,
-  keyOf: (name: string) => string,
-) {
+/** Gives each column the first of its names that is offered and not taken. */
+function properties(stream: StreamName, header: readonly HeaderColumn[], isOffered: (name: string) => boolean) {
   const { hasColumn, addedProperties } = STREAMS[stream];
-  const takenKeys = new Set([KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(addedProperties)].map(keyOf));
+  const takenNames = new Set([KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(addedProperties)].map(foldName));
   const columns = header
     .map((column, index): StreamColumn => ({ column, index, possibleNames: possibleNames(stream, column) }))
     .filter(({ column }) => hasColumn(column))
     .sort(compareByRightToName);
   const namedColumns = columns.map((streamColumn) => {
-    const name = streamColumn.possibleNames.find((name) => isOffered(name) && !takenKeys.has(keyOf(name)));
-    if (name !== undefined) takenKeys.add(keyOf(name));
+    const name = streamColumn.possibleNames.find((name) => isOffered(name) && !takenNames.has(foldName(name)));
+    if (name !== undefined) takenNames.add(foldName(name));
     return { ...streamColumn, name };
   });
   return namedColumns.sort((a, b) => a.index - b.index);
@@ -64,14 +54,13 @@ function compareByRightToName(a: StreamColumn, b: StreamColumn): number {
 /**
  * The names that a column may have. In a stream of items an item column loses its prefix, unless every export has a
  * column of the short name. The last names have the hash of the column's name in the export. Of equal columns, the
- * second is the first that needs a hash. Only the third needs a text of its own.
+ * second gets it once, the third twice, and no further one is sent.
  */
-function possibleNames(stream: StreamName, { source, occurrence, group }: HeaderColumn): readonly string[] {
+function possibleNames(stream: StreamName, { source, group }: HeaderColumn): readonly string[] {
   const fullName = source || UNNAMED_COLUMN;
   const shortName = source.slice(ITEM_PREFIX.length);
   const losesPrefix = STREAMS[stream].selection === 'rows_with_item' && isItemGroup(group);
   const isShortened = losesPrefix && !REQUIRED_COLUMNS.includes(foldName(shortName));
-  const distinctSource = occurrence < 3 ? source : `${source}#${occurrence}`;
-  const hash = createHash('sha256').update(distinctSource).digest('hex').slice(0, HASH_DIGITS);
+  const hash = createHash('sha256').update(source).digest('hex').slice(0, HASH_DIGITS);
   return [...(isShortened ? [shortName] : []), fullName, `${fullName}_${hash}`, `${fullName}_${hash}_${hash}`];
 }

@@ -90,7 +90,6 @@ describe('a record', () => {
       (await fixture.write(`${KEYS},${header}\nx:0,x,one,two\n`, [texts(names)])).data('events');
     expect(await write('Memo,note', 'memo', withHash('Memo'))).toEqual([{ [withHash('Memo')]: 'one' }]);
     expect(await write('Memo,memo', 'Memo')).toEqual([{ Memo: 'one' }]);
-    expect(await write('Memo,memo', 'Memo', 'memo')).toEqual([{ Memo: 'one', memo: 'two' }]);
     expect(await write('a,a', 'a', withHash('a'))).toEqual([{ a: 'one', [withHash('a')]: 'two' }]);
   });
 
