@@ -30,9 +30,9 @@ const CHECK_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_500;
 const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
 
-/** What came of a request. `export`: events, by their header. `slow`, `failed`: no answer that counts, and why. */
+/** What came of a request. `usable`, `later`: its clause is the verdict, of an export or of no answer that counts. */
 interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
-  readonly kind: RequestFailure['kind'] | 'export' | 'slow' | 'failed';
+  readonly kind: RequestFailure['kind'] | 'usable' | 'later';
 }
 
 type Verdict = readonly [kind: CheckVerdict['kind'], clause: string];
@@ -40,11 +40,10 @@ type Verdict = readonly [kind: CheckVerdict['kind'], clause: string];
 const tryLater = ({ clause }: CheckAnswer): Verdict => ['later', `${sentenceOf(clause)} Try again later`];
 
 const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, serviceId: string) => Verdict> = {
-  export: ({ clause }) => ['usable', clause],
+  usable: ({ clause }) => ['usable', clause],
   empty: ({ clause }) => ['usable', `${clause}, and accepts token and service: there seem to be no events yet`],
   gone: ({ clause }) => ['usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`],
   wait: () => ['usable', 'the service answers, but its limit of exports is reached. A run waits by itself'],
-  slow: ({ clause }) => ['usable', clause],
   invalid: ({ code }, host, serviceId) => {
     const id = JSON.stringify(serviceId);
     return ['config', `${host} does not know service_id ${id}, or its token is another service's (${code})`];
@@ -53,7 +52,7 @@ const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, 
   unsupported: ({ clause }) => ['config', clause],
   retry: tryLater,
   retry_or_split: tryLater,
-  failed: ({ clause }) => ['later', clause],
+  later: ({ clause }) => ['later', clause],
 };
 
 /** True if the event that is asked for may be the reason. It is not for a web page, although that is a `retry`. */
@@ -117,7 +116,7 @@ async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Pr
     const missing = missingColumns(await readHeader(stream));
     if (missing.length > 0)
       return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
-    return { kind: 'export', code: 'ok', clause: `${host} accepts token and service, and exports events` };
+    return { kind: 'usable', code: 'ok', clause: `${host} accepts token and service, and exports events` };
   } catch (error) {
     if (!(error instanceof MalformedCsv)) throw error;
     return notAnExport(error.reason, error.clause);
@@ -129,10 +128,10 @@ function answerForError(error: unknown, host: string): CheckAnswer {
   if (error instanceof InterruptedExport) return error.failure;
   if (error instanceof UserError) {
     const { kind, message } = error;
-    return { kind: kind === 'config' ? 'config' : 'failed', code: kind, clause: message };
+    return { kind: kind === 'config' ? 'config' : 'later', code: kind, clause: message };
   }
   if (!(error instanceof TimeLimitReached)) throw error;
   const limit = formatDuration(CHECK_TIMEOUT_MS);
   const clause = `${host} takes connections, but sent no export within ${limit}: an export may need longer than this check waits. Only a sync can show that.`;
-  return { kind: 'slow', code: 'slow', clause };
+  return { kind: 'usable', code: 'slow', clause };
 }
