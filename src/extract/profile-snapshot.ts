@@ -68,7 +68,7 @@ export async function loadSnapshot(
       requestedAt,
       is_over: true,
       filters: fingerprints.filtersHash,
-      exports: download.exports,
+      exports: download.exportCount,
       verifiedAt: clock.now(),
     });
     // It replaces the one before also if it is the same.

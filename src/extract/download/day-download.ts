@@ -93,7 +93,7 @@ export class DayDownloader {
       rowsMayChange: !this.#isOver,
       openOutput: () => openSpoolOutput(spool),
     });
-    this.#exportCount += download.exports;
+    this.#exportCount += download.exportCount;
     if (download.kind === 'checked') service.learnFromScan(download.scan);
     return download;
   };

@@ -31,7 +31,7 @@ export interface DownloadOptions<Output extends BodyOutput> extends Omit<Runtime
 /** What all requests for one export came to. */
 export type DownloadResult<Output extends BodyOutput> = (CheckedBody<Output> | DownloadFailure) & {
   /** Number of requests that were sent. */
-  readonly exports: number;
+  readonly exportCount: number;
 };
 
 /** The pauses come to half a minute as a rule: a service that restarts is back. A day is divided after two pauses. */
@@ -49,14 +49,14 @@ export async function downloadChecked<Output extends BodyOutput>(
   const pauses = [...jitteredPauses(BACKOFF, random)];
   const failures: RequestFailure[] = [];
   const suspectLengths = new Set<number>();
-  for (let exports = 1; ; exports++) {
+  for (let exportCount = 1; ; exportCount++) {
     const bodyOrFailure = await sendOnce(options, suspectLengths);
     if (bodyOrFailure.kind === 'checked') {
       warnOfInvalidUtf8(bodyOrFailure, options);
-      return { ...bodyOrFailure, exports };
+      return { ...bodyOrFailure, exportCount };
     }
     const next = afterFailure(bodyOrFailure, failures, label);
-    if (next.kind === 'stop') return { ...next.failure, exports };
+    if (next.kind === 'stop') return { ...next.failure, exportCount };
     failures.push(bodyOrFailure);
     if (next.kind === 'send') continue;
     const { attempt } = next;

@@ -33,7 +33,7 @@ export async function downloadProfiles<Output extends BodyOutput>(
   if (download.kind === 'checked') {
     if (download.scan.columns.some(({ headerName }) => headerName === UNIFIED_ID)) return download;
     const clause = `the export of profiles has no column ${UNIFIED_ID}: is base_url right?`;
-    return { kind: 'config', code: 'no_such_columns', clause, exports: download.exports };
+    return { kind: 'config', code: 'no_such_columns', clause, exportCount: download.exportCount };
   }
   if (download.code === NOT_FOUND_CODE) return { ...download, kind: 'gone' };
   if (download.kind !== 'empty' && download.kind !== 'too_large') return download;
