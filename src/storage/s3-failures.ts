@@ -27,7 +27,6 @@ export const S3_STATUS = {
   /** Two requests create one object at the same time: possibly neither succeeded. */
   conflict: 409,
   exists: 412,
-  rangeBehindEnd: 416,
   notImplemented: 501,
 } as const;
 

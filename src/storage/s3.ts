@@ -52,19 +52,6 @@ export class S3Storage implements Storage {
     });
   }
 
-  readRange(path: string, from: number, until: number): Promise<Buffer> {
-    return this.#retryRead(async () => {
-      const object = await this.#get(path, { Range: `bytes=${from}-${until - 1}` }).catch((error) => {
-        if (s3StatusOf(error) === S3_STATUS.rangeBehindEnd) return { Body: undefined };
-        throw error;
-      });
-      if (object === undefined) throw this.#goneError(path);
-      const bytes = Buffer.from((await object.Body?.transformToByteArray()) ?? []);
-      if (bytes.length <= until - from) return bytes;
-      throw configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
-    });
-  }
-
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
     const { paginateListObjectsV2 } = await import('@aws-sdk/client-s3');
     const { client, bucket, sendOptions } = this.#access;
@@ -173,10 +160,10 @@ export class S3Storage implements Storage {
   }
 
   /** An object whose body was not read yet; undefined if there is none. */
-  async #get(path: string, fields: { readonly Range?: string } = {}): Promise<GetObjectCommandOutput | undefined> {
+  async #get(path: string): Promise<GetObjectCommandOutput | undefined> {
     const { client, sendOptions } = this.#access;
     try {
-      return await client.getObject({ ...this.#objectAt(path), ...fields }, sendOptions);
+      return await client.getObject(this.#objectAt(path), sendOptions);
     } catch (error) {
       if (s3ErrorNameOf(error) === 'NoSuchKey') return undefined;
       throw error;

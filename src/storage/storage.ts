@@ -29,11 +29,6 @@ export interface Storage {
   readonly workFolder: string | undefined;
   /** Reads a whole object into memory; undefined if there is none. */
   read(path: string): Promise<Buffer | undefined>;
-  /**
-   * Reads the bytes of an object from `from` to before `until`; fewer if it ends before. Absent on a disk, where
-   * `localFile` costs nothing.
-   */
-  readRange?(path: string, from: number, until: number): Promise<Buffer>;
   /** Lists everything below a folder whose path comes after `after`, in order of the paths' bytes. */
   list(folder: string, after?: string): AsyncGenerator<StoredObject, void, undefined>;
   /**

@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { appendFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Engine } from '../../engine/session/engine.ts';
-import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { FileLayout } from './file-layout.ts';
 import type { TableFile } from './place-version.ts';
-
-/** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
-const MARK_BYTES = 8;
 
 /** The files of a place on this machine: stored files to be read, and new ones, which a commit may store. */
 export class LocalFiles {
@@ -42,21 +37,5 @@ export class LocalFiles {
     const localPath = await this.#storage.localFile(path, copyPath);
     this.#localPaths.set(path, localPath);
     return localPath;
-  }
-
-  /** As `pathOf`, but only the footer may be read: a copy of an object in a bucket is empty before it. */
-  async footerPathOf(file: TableFile): Promise<string> {
-    const { path, bytes } = file;
-    const storage = this.#storage;
-    if (storage.readRange === undefined || this.#localPaths.has(path)) return this.pathOf(file);
-    const mark = await storage.readRange(path, bytes - MARK_BYTES, bytes);
-    // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
-    const footerBytes = mark.length < MARK_BYTES ? 0 : mark.readUInt32LE();
-    const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
-    const copyPath = this.newPath();
-    await writeFile(copyPath, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
-    await truncate(copyPath, footerFrom);
-    await appendFile(copyPath, await storage.readRange(path, footerFrom, bytes));
-    return copyPath;
   }
 }

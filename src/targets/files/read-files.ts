@@ -82,7 +82,7 @@ export async function countRowsInFiles(
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    const localPath = await localFiles.footerPathOf(file);
+    const localPath = await localFiles.pathOf(file);
     try {
       rowsByDay.set(file.day, await countRowsOfFile(localFiles.engine, localPath));
     } catch (error) {

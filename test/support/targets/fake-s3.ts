@@ -54,8 +54,6 @@ export class FakeS3 {
   outcomeOf: (request: S3Request) => S3Outcome = () => 'normal';
   /** Called once a request was executed, before its answer is sent. */
   onExecuted: (request: S3Request) => void = () => {};
-  /** Bytes of objects that were sent. */
-  downloaded = 0;
   /** Names of the header fields of each request. */
   readonly headers: string[][] = [];
   /** False if `If-None-Match` is ignored. */
@@ -100,7 +98,6 @@ export class FakeS3 {
   /** Forgets the requests, not the objects. */
   reset(): void {
     this.requests.length = 0;
-    this.downloaded = 0;
     this.#attempts.clear();
     this.outcomeOf = () => 'normal';
   }
@@ -139,7 +136,6 @@ export class FakeS3 {
     const answer = this.#answer(request, { ...requested, what, bucket, body: Buffer.concat(chunks) }, outcome);
     if (answer.status < 300) this.onExecuted(noted);
     if (outcome === 'answer lost') return void request.socket.destroy();
-    this.downloaded += what === 'GetObject' ? answer.body.length : 0;
     this.headers.push(Object.keys(request.headers));
     // Some stores give answers without a body the type of a page.
     const type = answer.body.length === 0 && { 'content-type': 'text/html; charset=utf-8' };
@@ -162,13 +158,13 @@ export class FakeS3 {
     if (key !== S3_KEY) return refusal(403, 'InvalidAccessKeyId');
     if (requested.bucket !== S3_BUCKET) return refusal(404, 'NoSuchBucket');
     const isCreate = this.isConditional && request.headers['if-none-match'] === '*';
-    return this.#execute(requested, isCreate, request.headers.range);
+    return this.#execute(requested, isCreate);
   }
 
-  #execute(requested: ParsedRequest, isCreate: boolean, range: string | undefined): Answer {
+  #execute(requested: ParsedRequest, isCreate: boolean): Answer {
     const { what, key, query, body } = requested;
     if (!this.knowsPrefixes) query.delete('prefix');
-    if (what === 'GetObject') return this.#get(key, range);
+    if (what === 'GetObject') return this.#get(key);
     if (what === 'PutObject') {
       if (isCreate && this.objects.has(key)) return refusal(412, 'PreconditionFailed');
       return this.#store(key, body);
@@ -178,13 +174,10 @@ export class FakeS3 {
     return this.#listVersions(query);
   }
 
-  #get(key: string, range: string | undefined): Answer {
+  #get(key: string): Answer {
     const held = this.objects.get(key);
     if (held === undefined) return refusal(404, 'NoSuchKey');
-    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range ?? '') ?? [];
-    if (from === undefined) return { status: 200, headers: {}, body: held.bytes };
-    if (Number(from) >= held.bytes.length) return refusal(416, 'InvalidRange');
-    return { status: 206, headers: {}, body: held.bytes.subarray(Number(from), Number(to) + 1) };
+    return { status: 200, headers: {}, body: held.bytes };
   }
 
   #store(key: string, bytes: Buffer): Answer {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   cpSync,
   existsSync,
@@ -492,15 +491,6 @@ describe('a Delta table in a bucket', () => {
     expect(Math.max(...counts), counts.join()).toBeLessThanOrEqual(30);
     expect(dataBytes().length).toBeGreaterThan(300);
   }, 120_000);
-
-  it('downloads only the footer of a day that comes unchanged', async () => {
-    const textOf = (id: number) => createHash('sha512').update(`${id}`).digest('hex');
-    const rows = Array.from({ length: 4_000 }, (_, i) => ({ id: `a${i}`, text: textOf(i) }));
-    await place.load([[place.of(D1, rows)]]);
-    s3.reset();
-    expect(await place.load([[place.of(D1, rows)]])).toMatchObject([{ daysUnchanged: [D1] }]);
-    expect(s3.downloaded / Math.max(...dataBytes())).toBeLessThan(0.1);
-  });
 
   it('is verified, reported and purged through copies in the spool folder alone', async () => {
     s3.versions = [];
