@@ -57,9 +57,9 @@ async function changesOfDay(
   // Such a day is alone in its batch: a neighbour is a stored file.
   const fileOf = (fileDay: Day) => filesBefore.find((file) => file.day === fileDay);
   const [previousFile, nextFile] = [fileOf(addDays(day, -1)), fileOf(addDays(day, 1))];
-  const newFile = nextFile ? await leaveRows(localFiles, plan, download, wholeFile, nextFile) : wholeFile;
-  const previousChanges = previousFile && newFile ? await takeRows(localFiles, plan, newFile, previousFile) : [];
-  return [...previousChanges, { table, day, newFile }];
+  const newFile = nextFile ? await dropSharedWithNext(localFiles, plan, download, wholeFile, nextFile) : wholeFile;
+  if (previousFile === undefined || newFile === undefined) return [{ table, day, newFile }];
+  return [...(await dropFromPrevious(localFiles, plan, newFile, previousFile)), { table, day, newFile }];
 }
 
 /** Writes the file of one day; undefined if it has no row. */
@@ -82,7 +82,7 @@ async function writeDay(localFiles: LocalFiles, plan: PlannedBatch, download: Ch
 }
 
 /** Writes the file of a day without the rows that the next day has, too; undefined if no row is left. */
-async function leaveRows(
+async function dropSharedWithNext(
   localFiles: LocalFiles,
   plan: PlannedBatch,
   download: CheckedDay,
@@ -99,7 +99,7 @@ async function leaveRows(
 }
 
 /** Writes the file of the day before without the rows that a new file has; no change if it loses none. */
-async function takeRows(localFiles: LocalFiles, plan: PlannedBatch, newFile: NewFile, previousFile: TableFile) {
+async function dropFromPrevious(localFiles: LocalFiles, plan: PlannedBatch, newFile: NewFile, previousFile: TableFile) {
   const leavingSql = isAlsoInSql(plan, newFile.localPath);
   const previousRelation = readParquetSql([await localFiles.pathOf(previousFile)]);
   const rowsLost = await localFiles.engine.count(`${previousRelation} WHERE ${leavingSql}`);
