@@ -4,23 +4,18 @@ import { hasCode } from '../../../base/errors.ts';
 import type { ExportState } from '../../../extract/export-state.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
-import { type Receipts, type StoredReceipt, withReceipts } from '../../../table/receipts.ts';
+import { type Receipts, withReceipts } from '../../../table/receipts.ts';
 import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
-import { type FileColumns, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import { type FileChange, newFilesIn, type PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import {
-  FOLDER_LAYOUT,
   type FolderPlace,
   type FolderVersion,
   filePath,
-  type ListedFile,
   STATE_FILE,
   stateTextOf,
   storedProfilesOf,
 } from './folder-state.ts';
-
-// A commit of a folder, and how files are known that a killed commit has left.
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -124,24 +119,4 @@ function interimCursor(before: ExportState | undefined, after: ExportState): Exp
   const { start_date, filters, hashed } = after;
   const cursor = before ?? { ...after, ...(start_date && { from_date: start_date }) };
   return { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) };
-}
-
-/** What a file says of itself. */
-export interface FileMetadata {
-  readonly receipt: StoredReceipt;
-  readonly columns: FileColumns;
-}
-
-/** True if a killed run wrote a file: later than the stored receipt, or since the file lacked columns of its table. */
-export function isOfKilledRun(
-  { receipt, columns }: FileMetadata,
-  listedFile: ListedFile | undefined,
-  storedReceipt: StoredReceipt | undefined,
-  tableState: TableState,
-): boolean {
-  // The interim state has the columns of its files already.
-  if (!hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState))) return false;
-  const changedAt = storedReceipt?.changed_at ?? '';
-  const hadOtherColumns = listedFile !== undefined && listedFile.columns === undefined;
-  return receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
 }

@@ -8,17 +8,19 @@ import type { DiskStorage } from '../../../storage/disk.ts';
 import { newPlaceState, type TableState } from '../../../table/place-state.ts';
 import { findRemovedDays, type StoredReceipt, withPrunedDays, withReceipts } from '../../../table/receipts.ts';
 import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
+import { type FileColumns, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import type { DamagedFile } from '../place-version.ts';
 import { parseReceipt } from '../stored-state.ts';
-import { type FileMetadata, isOfKilledRun } from './commit-to-folder.ts';
 import {
   DATA_FILE,
   dayOfPath,
+  FOLDER_LAYOUT,
   type FolderFile,
   type FolderPlace,
   type FolderVersion,
   filePath,
+  type ListedFile,
   PROFILES_FILE,
   readStateFile,
   type StateFile,
@@ -114,6 +116,26 @@ async function judgeFile(place: FolderPlace, stateFile: StateFile, path: string)
     return { kind: 'adopted', file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
   }
   return day === undefined ? { kind: 'absent' } : { kind: 'damaged', file: { table, day, path } };
+}
+
+/** True if a killed run wrote a file: later than the stored receipt, or since the file lacked columns of its table. */
+function isOfKilledRun(
+  { receipt, columns }: FileMetadata,
+  listedFile: ListedFile | undefined,
+  storedReceipt: StoredReceipt | undefined,
+  tableState: TableState,
+): boolean {
+  // The interim state has the columns of its files already.
+  if (!hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState))) return false;
+  const changedAt = storedReceipt?.changed_at ?? '';
+  const hadOtherColumns = listedFile !== undefined && listedFile.columns === undefined;
+  return receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
+}
+
+/** What a file says of itself. */
+interface FileMetadata {
+  readonly receipt: StoredReceipt;
+  readonly columns: FileColumns;
 }
 
 /** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it for this path. */
