@@ -16,8 +16,8 @@ export interface FileLayout {
   readonly hasAllColumns: boolean;
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: TableName): string;
-  /** Derives the name of a column from that in the export. */
-  columnNameOf(source: string): string;
+  /** Derives the name of a column from that in the export; absent: the same. */
+  columnNameOf?(source: string): string;
   loadedAtType(timezone: string | null): DuckDbType;
 }
 

@@ -43,7 +43,6 @@ export type FolderPlace = OpenPlace<DiskStorage>;
 export const FOLDER_LAYOUT: FileLayout = {
   hasAllColumns: true,
   newPath: filePath,
-  columnNameOf: (source) => source,
   loadedAtType: () => 'TIMESTAMP',
 };
 
