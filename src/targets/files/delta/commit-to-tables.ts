@@ -1,6 +1,7 @@
-import { transientError } from '../../../base/errors.ts';
+import { transientError, type UserError } from '../../../base/errors.ts';
 import { mapConcurrently } from '../../../storage/concurrently.ts';
-import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
+import type { Storage } from '../../../storage/storage.ts';
+import { EVENTS, TABLES, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
 import { newFilesIn, type PlaceChange, type PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
@@ -48,17 +49,20 @@ export async function commitToTables(
     const tableAfter = await createNextEntry(place, tableBefore, tableChange);
     if (tableAfter === undefined) {
       await storage.remove(uncommittedFiles.map(({ path }) => path));
-      const ofVersions =
-        storage.workFolder === undefined
-          ? ' If that run erased people, and the bucket keeps versions, run forget --suppressed after it.'
-          : '';
-      throw transientError(`Another run has committed to ${storage.address}/${name} first: run again.${ofVersions}`);
+      throw otherCommitError(storage, name);
     }
     tablesAfter[name] = tableAfter;
     uncommittedFiles = uncommittedFiles.filter(({ table }) => table !== name);
     await renewCheckpointIfDue(place, tableAfter.snapshot);
   }
   return tablesAfter;
+}
+
+function otherCommitError({ address, workFolder }: Storage, table: TableName): UserError {
+  // In a bucket the files that were just removed may stay as earlier versions.
+  const erasureAdvice = 'If that run erased people, and the bucket keeps versions, run forget --suppressed after it.';
+  const message = `Another run has committed to ${address}/${table} first: run again.`;
+  return transientError(workFolder === undefined ? `${message} ${erasureAdvice}` : message);
 }
 
 /**

@@ -20,7 +20,7 @@ import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesFormat, OpenPlace } from '../format.ts';
 import { commitToTables, type DeltaTables, type DeltaVersion } from './commit-to-tables.ts';
-import { type DeltaTable, emptyTable, readNewEntries, readTable } from './delta-table.ts';
+import { type DeltaTable, readNewEntries, readTable } from './delta-table.ts';
 import { pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
 import { isDataFile, mayBeOwnFile } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
@@ -79,7 +79,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
 /** Reads the latest version. `tablesBefore`: what was read of it before. */
 async function readVersion(place: OpenPlace, tablesBefore?: DeltaTables): Promise<DeltaVersion> {
-  const events = await readTable(place, tablesBefore?.events ?? emptyTable(EVENTS.name));
+  const events = await readTable(place, EVENTS.name, tablesBefore?.events);
   const lastRun = await readLastRun(place.storage);
   if (events.state === undefined) await refuseLostLog(place.storage, lastRun);
   // Also for a load of days alone: its first day has their time zone, and its end removes their expired files.
@@ -91,12 +91,9 @@ async function readVersion(place: OpenPlace, tablesBefore?: DeltaTables): Promis
  * Reads the table of profiles; undefined for one of somebody else, unless that is refused. A log that is
  * damaged beside files of this program is our own: an erasure must not pass it over.
  */
-async function readProfiles(
-  place: OpenPlace,
-  tableBefore = emptyTable(USER_PROFILES.name),
-): Promise<DeltaTable | undefined> {
+async function readProfiles(place: OpenPlace, tableBefore: DeltaTable | undefined): Promise<DeltaTable | undefined> {
   try {
-    return await readTable(place, tableBefore);
+    return await readTable(place, USER_PROFILES.name, tableBefore);
   } catch (error) {
     if (place.refusesForeignProfiles || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsBesideLog(place.storage, USER_PROFILES.name)).some(isDataFile)) throw error;

@@ -25,7 +25,7 @@ export interface DeltaTable {
   readonly removedDays: readonly Day[];
 }
 
-export const emptyTable = (table: TableName): DeltaTable => ({
+const emptyTable = (table: TableName): DeltaTable => ({
   snapshot: new Snapshot(table),
   missingPaths: new Set(),
   state: undefined,
@@ -44,8 +44,12 @@ export function tableOf(place: OpenPlace, snapshot: Snapshot, absentPaths: Reado
   return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()], removedDays };
 }
 
-/** Reads what is new in the log, and looks for the files. */
-export async function readTable(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
+/** Reads what is new in the log, and looks for the files. `tableBefore`: absent for the first time. */
+export async function readTable(
+  place: OpenPlace,
+  table: TableName,
+  tableBefore = emptyTable(table),
+): Promise<DeltaTable> {
   const snapshot = await readSnapshot(place, tableBefore.snapshot);
   return snapshot.logVersion < 0 ? tableBefore : lookForFiles(place, snapshot);
 }
