@@ -1,30 +1,25 @@
 import type { Clock } from './clock.ts';
 import type { Random } from './runtime.ts';
 
-export interface Attempt {
-  /** From 1. */
-  readonly number: number;
-  /** The pause (ms) before the next attempt; undefined for the last one. */
-  readonly pause: number | undefined;
-}
-
 /**
- * Attempts `work` until it gives a value, else undefined. Between two attempts is one of the pauses (ms). Throws what
- * `work` throws, and the signal's reason.
+ * Does `work`, and repeats it after each of the pauses (ms) while its value says so. Returns the last value. Throws what
+ * `work` throws, and the signal's reason. `attempts`: how often it was done.
  */
 export async function retry<T>(
   { pauses, clock, signal }: { pauses: Iterable<number>; clock: Clock; signal?: AbortSignal | undefined },
-  work: (attempt: Attempt) => T | undefined | Promise<T | undefined>,
-): Promise<T | undefined> {
-  const iterator = pauses[Symbol.iterator]();
-  for (let number = 1; ; number++) {
-    const next = iterator.next();
-    const pause = next.done === true ? undefined : next.value;
-    const value = await work({ number, pause });
-    if (value !== undefined || pause === undefined) return value;
+  work: () => T | Promise<T>,
+  shouldRepeat: (value: T, attempts: number) => boolean,
+): Promise<T> {
+  let value = await work();
+  let attempts = 1;
+  for (const pause of pauses) {
+    if (!shouldRepeat(value, attempts)) break;
     await clock.sleep(pause, signal);
     signal?.throwIfAborted();
+    value = await work();
+    attempts++;
   }
+  return value;
 }
 
 export interface Backoff {

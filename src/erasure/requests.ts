@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { onAbort } from '../base/abort.ts';
-import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
+import { type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
@@ -135,14 +135,15 @@ class Sender {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
-    const attempt = async ({ number, pause }: Attempt): Promise<RequestAnswer | undefined> => {
+    const attempt = async () => {
       let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
       while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
-      const isRepeatable = answer?.kind === 'retry' || (answer?.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
-      return isRepeatable && pause !== undefined ? undefined : answer;
+      return answer;
     };
-    return await retry(policy, attempt);
+    return await retry(policy, attempt, (answer, attempts) => {
+      return answer?.kind === 'retry' || (answer?.kind === 'undecided' && attempts < UNCLEAR_ATTEMPTS);
+    });
   }
 
   /**

@@ -53,7 +53,11 @@ export interface Lock {
 export async function acquireLock(path: string, options: LockOptions): Promise<Lock> {
   const { waitMs, subject, clock } = options;
   const pauses = doublingPauses(waitMs, LOCK_PAUSES);
-  const token = await retry({ ...options, pauses }, () => tryToAcquire(path));
+  const token = await retry(
+    { ...options, pauses },
+    () => tryToAcquire(path),
+    (taken) => taken === undefined,
+  );
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
@@ -114,13 +118,14 @@ export async function withLockFile<T>(
 /** Waits until no living owner has a lock, `waitMs` at most. One that this user cannot look at is not waited for. */
 export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'subject'>): Promise<void> {
   const pauses = doublingPauses(options.waitMs, LOCK_PAUSES);
-  await retry({ ...options, pauses }, () => {
+  const isLocked = () => {
     try {
-      return readOwner(path)?.isDead === false ? undefined : 'unlocked';
+      return readOwner(path)?.isDead === false;
     } catch {
-      return 'unlocked';
+      return false;
     }
-  });
+  };
+  await retry({ ...options, pauses }, isLocked, (stillLocked) => stillLocked);
 }
 
 /** Takes a lock that no living owner has, and returns the token of the new owner; undefined if one lives. */

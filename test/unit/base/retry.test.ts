@@ -21,18 +21,23 @@ describe('a wait for what others use', () => {
   it('has pauses that double up to a limit and come to the whole wait, however the clock jumps', async () => {
     const { clock, pauses } = jumpingClock();
     let attempts = 0;
-    expect(await retry({ pauses: pausesOf(), clock }, () => void attempts++)).toBe(undefined);
-    expect([pauses, attempts]).toEqual([[10, 20, 40, 30], 5]);
+    expect(
+      await retry(
+        { pauses: pausesOf(), clock },
+        () => ++attempts,
+        () => true,
+      ),
+    ).toBe(5);
+    expect(pauses).toEqual([10, 20, 40, 30]);
   });
 
-  it('ends with the first value, and makes no pause where there is one or none is allowed', async () => {
+  it('ends with the first value that is not to be repeated, and makes no pause where none is allowed', async () => {
     const { clock, pauses } = jumpingClock();
-    expect(await retry({ pauses: pausesOf(), clock }, async () => (pauses.length < 2 ? undefined : 'free'))).toBe(
-      'free',
-    );
+    const attempt = () => pauses.length;
+    expect(await retry({ pauses: pausesOf(), clock }, attempt, (value, attempts) => value < 2 && attempts < 9)).toBe(2);
     expect(pauses).toEqual([10, 20]);
-    expect(await retry({ pauses: pausesOf(), clock }, () => 'free')).toBe('free');
-    expect(await retry({ pauses: pausesOf(0), clock }, () => undefined)).toBe(undefined);
+    expect(await retry({ pauses: pausesOf(), clock }, attempt, () => false)).toBe(2);
+    expect(await retry({ pauses: pausesOf(0), clock }, attempt, () => true)).toBe(2);
     expect(pauses).toEqual([10, 20]);
   });
 });
