@@ -80,24 +80,22 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   if (values.version === true) return { kind: 'help', topic: 'version' };
   if (command !== undefined && values.help === true) return { kind: 'help', topic: command };
 
-  const isUnknownCommand = command === undefined && commandWord !== undefined;
-  const commandProblem = isUnknownCommand ? unknownNameError('command', commandWord, Object.keys(COMMANDS)) : undefined;
   const optionProblem = unknownOptionError(optionWords, options);
+  // An unknown option at the start has taken the command's name as its word.
+  const hasLostCommand = line[0]?.startsWith('-') && optionProblem !== undefined;
+  const isUnknownCommand = command === undefined && commandWord !== undefined && !hasLostCommand;
+  // Behind an unknown command all options seem unknown.
+  const nameProblem = isUnknownCommand
+    ? unknownNameError('command', commandWord, Object.keys(COMMANDS))
+    : optionProblem;
   const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
-  const problem =
-    // Words that an option lacks make others seem wrong.
-    wordCountProblem ??
-    // An unknown option before the command has taken its name as a word.
-    (line[0]?.startsWith('-') ? optionProblem : undefined) ??
-    // Behind an unknown command all options seem unknown. An unknown name makes other words seem wrong.
-    commandProblem ??
-    optionProblem ??
-    valueProblem ??
-    // The word may be an id or a secret, and cannot be shown: any other problem tells more.
-    (hasSurplusWord ? configError('there is a word too many.') : undefined);
+  // The word may be an id or a secret, and cannot be shown.
+  const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
+  // A wrong number of words makes names seem unknown, and an unknown name values wrong.
+  const problem = wordCountProblem ?? nameProblem ?? valueProblem ?? surplusProblem;
   if (problem !== undefined) {
     const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
-    return { kind: 'wrong', problem: problem.withMessage(`${problem.message} ${helpHint}`), values };
+    return { kind: 'wrong', problem: configError(`${problem.message} ${helpHint}`), values };
   }
   if (command === undefined) return { kind: 'help', topic: 'program' };
   return { kind: 'run', command, values: values as RunValues };

@@ -1,4 +1,4 @@
-import { transientError } from '../../base/errors.ts';
+import { transientError, UserError } from '../../base/errors.ts';
 import { createLogger, type Logger, type LogSink } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
@@ -152,5 +152,6 @@ function throwFailures(outputs: readonly StreamOutput[]): void {
   if (failure === undefined) return;
   const names = failedOutputs.map(({ descriptor }) => descriptor.name).join(', ');
   const message = `${failedOutputs.length} of ${outputs.length} streams could not be read to the end (${names}): `;
-  throw failure.withMessage(message + failure.platformMessage);
+  const { kind, detail, where } = failure;
+  throw new UserError(kind, message + failure.platformMessage, { detail, where, cause: failure });
 }

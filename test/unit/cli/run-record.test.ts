@@ -31,8 +31,7 @@ it('a place that cannot be closed is warned of: the run is committed and recorde
 it('the debug log has what a failure says to maintainers', () => {
   const logLines: string[] = [];
   const context = contextOf(SYSTEM, ({ level, message }) => logLines.push(`${level} ${message}`), 'debug');
-  const renamed = configError('It is wrong').withMessage('It is wrong.');
-  for (const error of [systemError('DuckDB refused it.', { detail: 'Binder Error' }), renamed])
+  for (const error of [systemError('DuckDB refused it.', { detail: 'Binder Error' }), configError('It is wrong.')])
     logFailure(failureOf(error, context), context.logger);
   expect(logLines).toEqual(['error DuckDB refused it.', 'debug Binder Error', 'error It is wrong.']);
 });
