@@ -22,12 +22,6 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Exit codes from the least to the most severe, but for those of signals, which end the program. */
-const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
-
-/** The rank of an exit code: the exit code of several failures is the most severe one. */
-export const severityOf = (exitCode: ExitCode): number => SEVERITY.indexOf(exitCode);
-
 /** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
 export interface FailurePosition {
   /** The day of an export. Logs have it under the same name. */
@@ -63,13 +57,6 @@ export class UserError extends Error {
     this.exitCode = details.exitCode ?? EXIT_OF_KIND[kind];
     this.platformMessage = details.platformMessage ?? message;
   }
-
-  /** A copy with another message. This failure is its cause. */
-  withMessage(message: string): UserError {
-    const { kind, exitCode, where } = this;
-    const detail = this.detail === this.message ? message : this.detail;
-    return new UserError(kind, message, { detail, exitCode, where, cause: this });
-  }
 }
 
 const EXIT_OF_KIND: Record<ErrorKind, ExitCode> = { config: EXIT.usage, transient: EXIT.later, system: EXIT.failed };
@@ -77,6 +64,12 @@ const EXIT_OF_KIND: Record<ErrorKind, ExitCode> = { config: EXIT.usage, transien
 export const configError = (message: string, details?: ErrorDetails) => new UserError('config', message, details);
 export const transientError = (message: string, details?: ErrorDetails) => new UserError('transient', message, details);
 export const systemError = (message: string, details?: ErrorDetails) => new UserError('system', message, details);
+
+const MOST_SEVERE_FIRST: readonly ExitCode[] = [EXIT.failed, EXIT.usage, EXIT.lost, EXIT.guard, EXIT.later];
+
+/** Sorts failures, the most severe first: of several the exit code is that of the first. */
+export const bySeverity = (a: UserError, b: UserError): number =>
+  MOST_SEVERE_FIRST.indexOf(a.exitCode) - MOST_SEVERE_FIRST.indexOf(b.exitCode);
 
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 

@@ -5,7 +5,7 @@
 // `rate-limiter.ts` allows. `show-people.ts` shows people's rows. `ledger/` keeps what happened. It imports from `list/`,
 // and of this folder `key-file.ts` alone, which keeps keys.
 
-import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
+import { bySeverity, configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
@@ -108,9 +108,7 @@ function requestFailure(
 
 /** These failures as one, with the exit code of the most severe; undefined if there are none. */
 function worstOf(failures: readonly (UserError | undefined)[]): UserError | undefined {
-  const sorted = failures
-    .filter((failure) => failure !== undefined)
-    .sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode));
+  const sorted = failures.filter((failure) => failure !== undefined).sort(bySeverity);
   const [worst] = sorted;
   if (sorted.length < 2) return worst;
   return new UserError(worst.kind, sorted.map(({ message }) => message).join(' '), { exitCode: worst.exitCode });

@@ -1,5 +1,5 @@
 import { type Day, formatDays } from '../base/days.ts';
-import { configError, EXIT, severityOf, transientError, type UserError } from '../base/errors.ts';
+import { bySeverity, configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { FailedDay, UnprovenDay } from './download/day-download.ts';
 import type { RunPlan } from './which-days.ts';
@@ -44,7 +44,7 @@ export class RunFailures {
   /** Why the run fails, whatever the days to come bring: the most severe failure, the first of those. */
   get certain(): UserError | undefined {
     const errors = [this.#gapError, ...this.#dayErrors].filter((error) => error !== undefined);
-    return errors.sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode))[0];
+    return errors.sort(bySeverity)[0];
   }
 
   /** Why the run fails, once all days are known. */

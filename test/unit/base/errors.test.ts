@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { EXIT, severityOf } from '../../../src/base/errors.ts';
+import { bySeverity, configError, EXIT } from '../../../src/base/errors.ts';
 
 it('of several failures the one that no waiting mends decides the exit code', () => {
-  const { done, failed, usage, later, lost, guard } = EXIT;
-  const worstFirst = [done, later, guard, failed, lost, usage].sort((a, b) => severityOf(b) - severityOf(a));
-  expect(worstFirst).toEqual([failed, usage, lost, guard, later, done]);
+  const { failed, usage, later, lost, guard } = EXIT;
+  const failures = [later, guard, failed, lost, usage].map((exitCode) => configError('', { exitCode }));
+  const worstFirst = failures.sort(bySeverity).map(({ exitCode }) => exitCode);
+  expect(worstFirst).toEqual([failed, usage, lost, guard, later]);
 });
