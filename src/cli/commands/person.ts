@@ -28,10 +28,7 @@ export const command = defineCommand({
       const list = await readIdList(values, context.signal);
       const show = (write: WriteLine) => showPeople(list, search, ledgerSettings, write);
       const { output = '-' } = values;
-      const print: WriteLine = async (line) => {
-        context.terminal.print(line);
-        await abortable(context.terminal.waitForResultReader(), context.signal);
-      };
+      const print: WriteLine = (line) => abortable(context.terminal.print(line), context.signal);
       return output === '-' ? show(print) : withNewFile(output, show);
     });
     context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);

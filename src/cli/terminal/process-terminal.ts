@@ -55,17 +55,13 @@ export class ProcessTerminal implements Terminal {
     return isatty(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
   }
 
-  print(line: string): void {
+  print(line: string): Promise<void> {
     this.showStatus();
     this.#resultsQueued = this.#resultsQueued
       .then(() => this.#waitForLogReader())
       .then(() => this.#results.queue(`${line}\n`));
-  }
-
-  async waitForResultReader(): Promise<void> {
-    await this.#resultsQueued;
     // A result that cannot be written is told at the end.
-    await this.#results.drain(MAX_WAITING_BYTES).catch(() => {});
+    return this.#resultsQueued.then(() => this.#results.drain(MAX_WAITING_BYTES)).catch(() => {});
   }
 
   log(line: string, level?: LogLevel): void {

@@ -8,10 +8,8 @@ import { printable } from '../../base/text.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
-  /** Writes one line of a result on stdout. */
-  print(line: string): void;
-  /** Waits while much of the results is not taken by their reader, so that it does not gather here. */
-  waitForResultReader(): Promise<void>;
+  /** Writes one line of a result on stdout. Resolves when the reader is not far behind, for a caller with many lines. */
+  print(line: string): Promise<void>;
   /** Writes one line of log, above the status. */
   log(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
@@ -24,8 +22,7 @@ export interface Terminal {
 }
 
 export const NO_TERMINAL: Terminal = {
-  print() {},
-  async waitForResultReader() {},
+  async print() {},
   log() {},
   showStatus() {},
   isInteractive: false,
@@ -38,7 +35,6 @@ export const terminalOfCommand = (terminal: Terminal, isQuiet: boolean): Termina
   isInteractive: terminal.isInteractive && !isQuiet,
   columns: terminal.columns,
   print: (line) => terminal.print(printable(line)),
-  waitForResultReader: () => terminal.waitForResultReader(),
   log: (line, level) => terminal.log(printable(line), level),
   showStatus: (line) => (isQuiet ? undefined : terminal.showStatus(line)),
 });

@@ -41,8 +41,8 @@ export async function runHere(
   const terminal = {
     print(line: string) {
       stdout += `${line}\n`;
+      return waitForResultReader();
     },
-    waitForResultReader,
     log(line: string) {
       stderr += `${line}\n`;
     },
