@@ -12,7 +12,6 @@ export class OutputQueue {
   readonly #onFailed: (error: Error) => void;
   /** Lines that are handed to the stream together. */
   #gathered = '';
-  #isScheduled = false;
   /** Number of bytes that the system has not taken yet. */
   #pendingBytes = 0;
   /** Resolves when the system has taken, or refused, what the stream got last, and so everything before it. */
@@ -35,15 +34,10 @@ export class OutputQueue {
   /** Queues whole lines. */
   queue(lines: string): void {
     if (this.#failure) return;
+    if (this.#gathered === '') setImmediate(() => this.#flush());
     this.#gathered += lines;
     this.#pendingBytes += Buffer.byteLength(lines);
     if (this.#gathered.length >= CHUNK_LENGTH) this.#flush();
-    if (this.#isScheduled || this.#gathered === '') return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#flush();
-    });
   }
 
   /** Queues whole lines; resolves when the system has taken them all. */
