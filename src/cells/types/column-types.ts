@@ -3,7 +3,7 @@
 // and `zone.ts` read times. This file is the table of all types. From it follow the forms of a cell, the type of a
 // column, and what it widens to. `duckdb-types.ts` names the types of DuckDB.
 
-import { DOT, HYPHEN, isNullText, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
+import { HYPHEN, isNullText, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { systemError } from '../../base/errors.ts';
 import { castSql } from '../../base/sql.ts';
 import { BOOLEAN_CODEC, booleanForm } from './boolean.ts';
@@ -13,7 +13,7 @@ import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } f
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from './lists.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
-import { DATE_LENGTH, WallTime } from './wall-time.ts';
+import { WallTime } from './wall-time.ts';
 import { isInYearRange, toInstantSql, type Zone } from './zone.ts';
 
 /**
@@ -41,9 +41,6 @@ export const COLUMN_TYPES = Object.keys(TYPES) as readonly ColumnType[];
 export const isColumnType = (text: unknown): text is ColumnType =>
   typeof text === 'string' && Object.hasOwn(TYPES, text);
 
-/** A date or datetime begins with so many digits, then a dash or dot. */
-const YEAR_DIGITS = 4;
-
 /** What a type means. With the zone of a place its datetimes are instants; nothing else depends on a zone. */
 export const codecOf = (type: ColumnType, zone: Zone | undefined): ColumnCodec =>
   type === 'datetime' && zone !== undefined ? instantCodec(zone) : TYPES[type].codec;
@@ -60,12 +57,9 @@ export class CellClassifier {
   formsOf(bytes: Uint8Array, start: number, end: number, zone: Zone | undefined): CellForms {
     const c = bytes[start];
     if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
-      const separator = bytes[start + YEAR_DIGITS];
-      if (end - start >= DATE_LENGTH && (separator === HYPHEN || separator === DOT)) {
-        const form = this.time.read(bytes, start, end);
-        if (form !== 0) return zone === undefined ? form : form | zoneForms(form, this.time, zone);
-      }
-      return numberForm(bytes, start, end) || STRING;
+      const form = this.time.read(bytes, start, end);
+      if (form === 0) return numberForm(bytes, start, end) || STRING;
+      return zone === undefined ? form : form | zoneForms(form, this.time, zone);
     }
     if (c === OPEN_BRACKET) return listForms(bytes, start, end) || STRING;
     return isNullText(bytes, start, end) ? NULL_TEXT : booleanForm(bytes, start, end) || STRING;

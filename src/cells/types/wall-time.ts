@@ -3,7 +3,7 @@ import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } fr
 
 const MAX_OFFSET_HOURS = 15;
 /** Length of `yyyy-MM-dd`, the shortest text of a date or datetime. */
-export const DATE_LENGTH = 10;
+const DATE_LENGTH = 10;
 
 /**
  * A date and time by a wall clock, read from a cell or made of seconds. One object serves many cells, so that no cell
