@@ -96,12 +96,9 @@ export class StreamProgress {
    */
   #writeState(state: ExportState, recordCount: number, isComplete = false): Promise<void> {
     if (this.plan.mode !== 'refresh') return this.output.writeState(state, recordCount);
-    const isUnfinished = this.#overwrites && !isComplete;
-    const refreshKeys = {
-      sync_id: this.output.configuredStream.syncId,
-      ...(isUnfinished && { unfinished_overwrite: true }),
-    };
-    return this.output.writeState({ ...state, ...refreshKeys }, recordCount);
+    const { syncId } = this.output.configuredStream;
+    const unfinished = this.#overwrites && !isComplete && { unfinished_overwrite: true };
+    return this.output.writeState({ ...state, sync_id: syncId, ...unfinished }, recordCount);
   }
 
   /** True for a full refresh whose records take the place of those of the destination. */
