@@ -38,10 +38,14 @@ interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
 type Verdict = readonly [kind: CheckVerdict['kind'], clause: string];
 
 const tryLater = ({ clause }: CheckAnswer): Verdict => ['later', `${sentenceOf(clause)} Try again later`];
+const checkAddress = ({ clause }: CheckAnswer): Verdict => ['config', `${clause}: is base_url right?`];
 
 const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, serviceId: string) => Verdict> = {
   usable: ({ clause }) => ['usable', clause],
-  empty: ({ clause }) => ['usable', `${clause}, and accepts token and service: there seem to be no events yet`],
+  empty: (answer) => {
+    if (answer.code === NOT_FOUND_CODE) return checkAddress(answer);
+    return ['usable', `${answer.clause}, and accepts token and service: there seem to be no events yet`];
+  },
   gone: ({ clause }) => ['usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`],
   wait: () => ['usable', 'the service answers, but its limit of exports is reached. A run waits by itself'],
   invalid: ({ code }, host, serviceId) => {
@@ -50,7 +54,7 @@ const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, 
   },
   config: ({ clause }) => ['config', clause],
   unsupported: ({ clause }) => ['config', clause],
-  retry: tryLater,
+  retry: (answer) => (answer.code === HTML_PAGE_CODE ? checkAddress(answer) : tryLater(answer)),
   retry_or_split: tryLater,
   later: ({ clause }) => ['later', clause],
 };
@@ -95,12 +99,8 @@ export async function checkService(
       signal.throwIfAborted();
       return answerForError(error, host);
     });
-    const { code } = answer;
-    const mayBeAddress = code === NOT_FOUND_CODE || code === HTML_PAGE_CODE;
-    const [kind, clause] = mayBeAddress
-      ? (['config', `${answer.clause}: is base_url right?`] as const)
-      : VERDICTS[answer.kind](answer, host, serviceId);
-    return { kind, code, message: sentenceOf(clause), quotaReport };
+    const [kind, clause] = VERDICTS[answer.kind](answer, host, serviceId);
+    return { kind, code: answer.code, message: sentenceOf(clause), quotaReport };
   } finally {
     await client.close();
   }
