@@ -1,6 +1,6 @@
 import { IdHistory } from './id-history.ts';
 import type { LedgerKeys } from './ledger-file.ts';
-import type { LineContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
+import type { LedgerLine, LineOf, ServiceAddress } from './lines.ts';
 
 /** An address as a URL spells it: the host in lower case, without a default port. */
 const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/, '');
@@ -15,7 +15,7 @@ export class LedgerHistory {
   readonly otherAddresses = new Set<string>();
   /** The newest purge that was done, by place. */
   readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
-  /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
+  /** True if the service has confirmed a deletion, of whichever id. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
@@ -45,13 +45,8 @@ export class LedgerHistory {
     return [...this.#runs.values()].filter((run) => runs.has(run));
   }
 
-  /** Notes a line that confirms a deletion. A run does so before it writes one: it does not read it back. */
-  noteConfirmation(content: LineContent): void {
-    if (content.kind === 'after' && content.outcome === 'done') this.hasConfirmed = true;
-  }
-
   /** Takes the next line of the ledger. */
-  add(line: SignedLine): void {
+  add(line: LedgerLine): void {
     if (line.kind === 'begin') {
       if ((line.suppressed ?? Infinity) < this.suppressionLength) this.newListAt = line.at;
       const { baseUrl, serviceId } = this.#service;
@@ -64,7 +59,7 @@ export class LedgerHistory {
     const run = this.#runs.get(line.run);
     // A run on another service says nothing here: the same id may be another person there.
     if (run === undefined) return;
-    this.noteConfirmation(line);
+    if (line.kind === 'after' && line.outcome === 'done') this.hasConfirmed = true;
     if (line.kind === 'purged') {
       this.lastPurgeByPlace.set(line.place, line);
       for (const history of this.#histories.values()) if (history.runs.has(run)) history.endPurge(line);

@@ -27,30 +27,21 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-/** A call of `write` that waits for the lock. */
-interface PendingWrite {
-  /** Makes the lines once those of other runs are read. */
-  readonly linesNow: () => readonly LedgerLine[];
-  isWritten: boolean;
-}
-
 /**
- * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
- * that wait for the disk at the same time share one `fsync`. After a write has failed every call fails. Without a
- * folder nothing is kept.
+ * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. After
+ * a write has failed every call fails. Without a folder nothing is kept.
  */
 export class Ledger {
   readonly runId: string = randomBytes(8).toString('hex');
   readonly keys: LedgerKeys;
-  /** What other runs wrote; and whether the service has confirmed a deletion, also in this run. */
+  /** What the lines say that this run has read or written. */
   readonly history: LedgerHistory;
   readonly #settings: LedgerSettings;
   readonly #clock: Clock;
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
-  readonly #pending: PendingWrite[] = [];
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
-  #writes: Promise<void> = Promise.resolve();
+  #writes: Promise<unknown> = Promise.resolve();
 
   private constructor(settings: LedgerSettings, clock: Clock, keys: LedgerKeys, ids: readonly string[]) {
     this.#settings = settings;
@@ -111,43 +102,35 @@ export class Ledger {
    */
   async write(content: LineContent | readonly LineContent[], isWanted = () => true): Promise<boolean> {
     const contents = [content].flat();
-    for (const lineContent of contents) this.history.noteConfirmation(lineContent);
     return await this.#write(() => (isWanted() ? contents : []));
   }
 
   /** Writes what `contentsNow` gives once the lines of other runs are read. Resolves to false if that is nothing. */
   async #write(contentsNow: () => readonly LineContent[]): Promise<boolean> {
     const { ledgerDir: folder } = this.#settings;
-    if (folder === undefined) return true;
     const at = new Date(this.#clock.now()).toISOString();
     const { keyCheck: key_check } = this.keys.lineKey;
     const linesNow = () =>
       contentsNow().map((content) => ({ v: 1, run: this.runId, at, key_check, ...content }) as const);
-    const pendingWrite: PendingWrite = { linesNow, isWritten: false };
-    this.#pending.push(pendingWrite);
-    // Lines that came while another write was under way are written together by the first of these calls.
-    this.#writes = this.#writes.then(() => this.#writePending(folder));
-    await this.#writes;
-    return pendingWrite.isWritten;
+    const writing = this.#writes.then(() => (folder === undefined ? linesNow() : this.#append(folder, linesNow)));
+    this.#writes = writing;
+    const lines = await writing;
+    for (const line of lines) this.history.add(line);
+    return lines.length > 0;
   }
 
-  async #writePending(folder: string): Promise<void> {
-    const pending = this.#pending.splice(0);
-    if (pending.length === 0) return;
-    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, pending, checkHeld));
-    await withDiskErrors(diskContextOf(folder), appending);
+  async #append(folder: string, linesNow: () => readonly LedgerLine[]): Promise<readonly LedgerLine[]> {
+    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#appendLocked(folder, linesNow, checkHeld));
+    return await withDiskErrors(diskContextOf(folder), appending);
   }
 
-  async #append(folder: string, pending: readonly PendingWrite[], checkHeld: () => void): Promise<void> {
+  /** Makes the lines once those of other runs are read. Returns them when they are on disk. */
+  async #appendLocked(folder: string, linesNow: () => readonly LedgerLine[], checkHeld: () => void) {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
-      const lines = pending.flatMap((pendingWrite) => {
-        const linesNow = pendingWrite.linesNow();
-        pendingWrite.isWritten = linesNow.length > 0;
-        return linesNow;
-      });
+      const lines = linesNow();
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();
@@ -155,6 +138,7 @@ export class Ledger {
       await file.writeFile(text);
       await file.datasync();
       this.#end = end;
+      return lines;
     } finally {
       await file.close();
     }
