@@ -13,7 +13,7 @@ import {
   personIdOf,
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
-import { differenceText, keepNearest } from '../engine/people/spelling.ts';
+import { differenceText } from '../engine/people/spelling.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
@@ -109,8 +109,7 @@ export async function findListedPeople(
     throw configError([whyNoProfiles ?? [], noColumn, NO_WAY, 'Nothing was done.'].flat().join(' '));
   }
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
-  const similarIdById = new Map(profiles?.similarIdById);
-  for (const [id, similarId] of placeSearch.similarIdPairs) keepNearest(similarIdById, id, similarId);
+  const similarIdsById = joinIds(profiles?.similarIdsById, placeSearch.similarIdsById);
   return {
     query: { ...query, unifiedIdsById, keyCheckByUnifiedId: placeSearch.keyCheckByUnifiedId },
     missedIds,
@@ -121,7 +120,7 @@ export async function findListedPeople(
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles}${otherWaysText}`]),
       ...placeSearch.warnings,
-      ...missedSentences(missedIds, similarIdById),
+      ...missedSentences(missedIds, similarIdsById),
     ],
   };
 }
@@ -141,7 +140,7 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
   return {
     unifiedIdsById: joinIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
     keyCheckByUnifiedId: new Map(peopleInPlaces.flatMap((people) => [...people.keyCheckByUnifiedId])),
-    similarIdPairs: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
+    similarIdsById: joinIds(...peopleInPlaces.map((people) => people.similarIdsById)),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
       ...(peopleInPlaces.some(({ hasByColumn }) => hasByColumn) ? [`the column ${byColumn}`] : []),
@@ -158,10 +157,10 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
 }
 
 /** Sentences about the ids that no way found, by the rows of the list; never with their texts. */
-function missedSentences(missedIds: readonly ListedId[], similarIdById: ReadonlyMap<string, string>): string[] {
+function missedSentences(missedIds: readonly ListedId[], similarIdsById: ReturnType<typeof joinIds>): string[] {
   if (missedIds.length === 0) return [];
-  const misspeltIds = missedIds.filter(({ id }) => similarIdById.has(id));
-  const byDifference = groupBy(misspeltIds, ({ id }) => differenceText(id, similarIdById.get(id) ?? ''));
+  const misspeltIds = missedIds.filter(({ id }) => similarIdsById.has(id));
+  const byDifference = groupBy(misspeltIds, ({ id }) => differenceText(id, similarIdsById.get(id) ?? []));
   const subject = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
   return [
     `${rowsText(rowNumbersOf(missedIds))}: ${subject} found in no way (${formatCount(missedIds.length, 'ID')}).`,

@@ -7,7 +7,7 @@ import { sentenceOf } from '../base/text.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/header.ts';
 import { personIdOf } from '../engine/people/people.ts';
-import { foldedSpelling, keepNearest } from '../engine/people/spelling.ts';
+import { foldedSpelling } from '../engine/people/spelling.ts';
 import type { ExportService, ProfileRequest } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileOptions } from '../service/export/profiles.ts';
 
@@ -61,8 +61,8 @@ async function download(request: ProfileRequest, options: ProfileOptions<Profile
 /** What the profiles say of the ids, read from checked CSV as it arrives. Memory: the profiles of the list. */
 class ProfilesOfIds {
   readonly unifiedIdsById = new Map<string, string[]>();
-  /** The external id of a profile that is nearest to the id, and differs only in its spelling. */
-  readonly similarIdById = new Map<string, string>();
+  /** External ids of profiles that differ from the id only in their spelling. */
+  readonly similarIdsById = new Map<string, string[]>();
   /** Those whom rows name, and whose profile has an external id that is not on the list. */
   readonly peopleWithOtherIds = new Set<string>();
   hasExternalIds = false;
@@ -103,7 +103,7 @@ class ProfilesOfIds {
     this.hasExternalIds = true;
     const { ids, peopleInRows, hashKey } = this.#query;
     for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? [])
-      keepNearest(this.similarIdById, id, externalId);
+      this.similarIdsById.set(id, [...(this.similarIdsById.get(id) ?? []), externalId]);
     if (ids.has(externalId)) {
       this.unifiedIdsById.set(externalId, [...(this.unifiedIdsById.get(externalId) ?? []), unifiedId]);
       return;

@@ -24,7 +24,6 @@ export class ColumnKeys {
   readonly #placeName: string;
   readonly #source: string;
 
-  /** `source`: the column's name in the export, as the table has it. */
   constructor({ placeName, state }: SearchedTable, source: string, hashKey: HashKey | undefined) {
     const { exportState, receipts } = state;
     const hashedColumns = exportState?.hashed ?? [NOTHING_HASHED];

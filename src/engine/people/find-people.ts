@@ -5,7 +5,7 @@ import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import { type ByTable, EVENTS, TABLES } from '../../table/tables.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { IdColumn, type LookUp, NO_LOOK_UP, type SoughtId } from './id-column.ts';
+import { IdColumn, type IdInCell, type LookUp, NO_LOOK_UP, type SoughtId } from './id-column.ts';
 import {
   columnsNamed,
   joinIds,
@@ -17,7 +17,6 @@ import {
   type SearchedPlace,
   type SearchedTable,
 } from './people.ts';
-import { keepNearest } from './spelling.ts';
 
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine is closed. */
 export type RowConditions = ByTable<string>;
@@ -51,13 +50,10 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 4. Who these rows are of, and how many each id has.
   const counts = countPeople(groupsByTable.flat(), hashKey);
 
-  // 5. Of ids without a row: the id there that is most probably the same.
+  // 5. Of ids without a row: the ids there that are probably the same.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
-  const similarIdById = new Map<string, string>();
-  for (const { externalColumn } of searches) {
-    const similarIds = (await externalColumn?.similarIds(missingIds)) ?? [];
-    for (const { id, cell } of similarIds) keepNearest(similarIdById, id, cell);
-  }
+  const similarIds: IdInCell[] = [];
+  for (const { externalColumn } of searches) similarIds.push(...((await externalColumn?.similarIds(missingIds)) ?? []));
 
   // 6. Warnings of rows that the look-ups missed. External ids are always plain.
   const unifiedKeyChecks = [...soughtIds.map(({ keyCheck }) => keyCheck), ...(suppressedPeople?.keyChecks ?? [])];
@@ -69,7 +65,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     ...counts,
     hasByColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
-    similarIdById,
+    similarIdsById: joinIds(similarIds.map(({ id, cell }) => [id, [cell]])),
     state: place.state,
     warnings: [...new Set(warnings)],
   };

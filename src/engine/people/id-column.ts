@@ -26,7 +26,7 @@ export interface SoughtId {
 }
 
 /** An id, and a cell that stands for it. */
-interface IdInCell {
+export interface IdInCell {
   readonly id: string;
   readonly cell: string;
 }
@@ -64,7 +64,7 @@ export class IdColumn {
     const zone = zoneOf(table.state.timezone);
     const tableColumns = typedColumns(columns);
     const types = new Set(tableColumns.map(({ type }) => type).filter((type) => type !== 'string'));
-    this.keys = new ColumnKeys(table, columns[0]?.source ?? source, hashKey);
+    this.keys = new ColumnKeys(table, source, hashKey);
     this.#isInTable = tableColumns.length > 0;
     this.#engine = table.engine;
     const rescueKeys = new Set([...columns.map(rescueKey), source, source.normalize('NFC'), source.normalize('NFD')]);

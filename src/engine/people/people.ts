@@ -85,8 +85,8 @@ export interface PeopleInPlace {
   readonly rowCountById: ReadonlyMap<string, number>;
   /** Of the ids that have a row: their unified ids, as these rows and the query have them. */
   readonly unifiedIdsById: UnifiedIdsById;
-  /** Of ids without a row: the nearest id of the column that differs only in its spelling. */
-  readonly similarIdById: ReadonlyMap<string, string>;
+  /** Of ids without a row: those of the column that differ only in their spelling, or a hash of one. */
+  readonly similarIdsById: ReadonlyMap<string, readonly string[]>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rowCount: number;
   /** Number of those that name nobody: no suppression list can keep them away. */

@@ -38,13 +38,9 @@ function differencesOf(id: string, similarId: string): string[] {
   });
 }
 
-/** How two such ids differ, as the end of "differs only in …". */
-export const differenceText = (id: string, similarId: string): string =>
-  differencesOf(id, similarId).join(' and ') || 'its spelling';
-
-/** Keeps an id that is similar to `id`, unless one is there that differs in no more. A hash is the farthest. */
-export function keepNearest(similarIdById: Map<string, string>, id: string, similarId: string): void {
-  const distanceTo = (text: string) => differencesOf(id, text).length || FOLDS.length;
-  const nearestId = similarIdById.get(id);
-  if (nearestId === undefined || distanceTo(similarId) < distanceTo(nearestId)) similarIdById.set(id, similarId);
+/** How an id differs from the nearest of such ids, as the end of "differs only in …". A hash is the farthest. */
+export function differenceText(id: string, similarIds: readonly string[]): string {
+  const differences = similarIds.map((similarId) => differencesOf(id, similarId)).filter(({ length }) => length > 0);
+  const [nearest = ['its spelling']] = differences.sort((a, b) => a.length - b.length);
+  return nearest.join(' and ');
 }

@@ -168,11 +168,11 @@ describe('people in a place', () => {
     const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
     await loadHashed(D1, rows, ['member'], hashKey);
     const ids = names.map((text) => text.toUpperCase());
-    expect((await look({ byColumn: 'member', ids, hashKey })).similarIdById.size).toBe(40);
+    expect((await look({ byColumn: 'member', ids, hashKey })).similarIdsById.size).toBe(40);
     await loadHashed(D2, [{ id: 'x', df_unified_id: 'u', member: hashKey.hashOf('A-1') }], ['member'], hashKey);
     const others = ['a-1', 'A-1 ', '00A-1'];
-    const { similarIdById } = await look({ byColumn: 'member', ids: others, hashKey });
-    expect([...similarIdById.keys()].sort()).toEqual(others.toSorted());
+    const { similarIdsById } = await look({ byColumn: 'member', ids: others, hashKey });
+    expect([...similarIdsById.keys()].sort()).toEqual(others.toSorted());
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
