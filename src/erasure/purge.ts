@@ -1,5 +1,5 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
-import { formatCount, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
+import { formatCount, joinNames, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
 import { type KeyCheckByUnifiedId, type PeopleInPlace, PLAIN, personIdOf } from '../engine/people/people.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -141,7 +141,7 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
         'Purge again (--purge-only) once the service no longer exports their days.'
       : [],
     foreignNames.length > 0
-      ? `${name} also has ${namesText(foreignNames)}, not made here: they stay, and may name the people.`
+      ? `${name} also has ${joinNames(foreignNames, MAX_IN_RECORD)}, not made here: they stay, and may name the people.`
       : [],
   ].flat();
 }
@@ -153,19 +153,21 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
 export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { runtime, suppressionList, hashKey } = plan.settings;
   await suppressionList.add(peopleOf(plan, plan.places), { ...runtime, hashKey });
-  // What is known of each place by now: at first what the plan says.
-  let places: readonly PlaceOutcome[] = plan.places;
+  const places: PlaceOutcome[] = [];
   for (const [i, place] of plan.places.entries()) {
     runtime.signal.throwIfAborted();
-    runtime.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
-    places = places.with(i, await purgePlace(place, places.toSpliced(i, 1), plan));
+    runtime.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
+    places.push(await purgePlace(place, [...places, ...plan.places.slice(i + 1)], plan));
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(runtime.spoolDir);
   const foldersInUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
   const warnings: string[] = [];
   if (foldersInUse.length > 0)
-    warnings.push(`Other runs are under way. Until they end, they hold downloads in ${namesText(foldersInUse)}.`);
-  const stayText = (folders: readonly string[]) => `may name the people, and stay: ${namesText(folders)}.`;
+    warnings.push(
+      `Other runs are under way. Until they end, they hold downloads in ${joinNames(foldersInUse, MAX_IN_RECORD)}.`,
+    );
+  const stayText = (folders: readonly string[]) =>
+    `may name the people, and stay: ${joinNames(folders, MAX_IN_RECORD)}.`;
   if (foreignFolders.length > 0)
     warnings.push(`Downloads in folders that are not of this user alone ${stayText(foreignFolders)}`);
   const failures = places.flatMap(({ failure }) => failure ?? []);
@@ -201,10 +203,10 @@ async function purgePlace(
     // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_IN_RECORD);
-    const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     const suppressed = suppressionList.readLength();
-    await ledger.write({ kind: 'purged', place: name, rows, suppressed, ...leftovers });
-    const failure = unreached.length > 0 ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
+    const isUnreached = unreached.length > 0;
+    await ledger.write({ kind: 'purged', place: name, rows, suppressed, stays, unreached: isUnreached });
+    const failure = isUnreached ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     return { ...place, people, removal, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
@@ -243,10 +245,6 @@ const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]):
     ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, PLAIN] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
-
-/** Tables, files or folders, as a warning names them. */
-const namesText = (names: readonly string[]): string =>
-  `${names.slice(0, MAX_IN_RECORD).join(', ')}${names.length > MAX_IN_RECORD ? ' and more' : ''}`;
 
 /** A line for each id that is looked for, and one for the others on the suppression list together. */
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {

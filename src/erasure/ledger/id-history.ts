@@ -143,7 +143,7 @@ export class IdHistory {
     const unfinished = this.#unfinishedPurge(place);
     if (unfinished === undefined) return;
     unfinished.removedAt = at;
-    unfinished.unreached = unreached ?? false;
+    unfinished.unreached = unreached;
   }
 
   #unfinishedPurge(place: string): PlacePurge | undefined {

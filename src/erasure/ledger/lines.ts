@@ -38,7 +38,7 @@ export type LineContent = Readonly<
    * The purge of a place is done; `rows` of all people together. `suppressed`: people on the suppression list. `stays`:
    * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.
    */
-  | { kind: 'purged'; place: string; rows: number; suppressed: number; stays?: readonly string[]; unreached?: true }
+  | { kind: 'purged'; place: string; rows: number; suppressed: number; stays: readonly string[]; unreached: boolean }
   /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
   | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
 >;

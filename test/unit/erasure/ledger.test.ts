@@ -203,7 +203,7 @@ describe('a proof', () => {
   const purgeOf = (ledger: Ledger, name: string, rows: number, place = 'duckdb /x') =>
     ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place, rows }) as const;
   const purged = (rows: number, more: Partial<LineOf<'purged'>> = {}) =>
-    ({ kind: 'purged', place: 'duckdb /x', rows, suppressed: 1, ...more }) as const;
+    ({ kind: 'purged', place: 'duckdb /x', rows, suppressed: 1, stays: [], unreached: false, ...more }) as const;
   const accessOf = (ledger: Ledger, name: string, ways: readonly string[], rows: number, places = ['duckdb /x']) =>
     ({ kind: 'access', id: ledger.keys.idKey.hashOf(name), places, ways, rows }) as const;
   const textOf = (proof: Proof, isList = true) => proofLines(proof, isList).join('\n');
