@@ -20,33 +20,31 @@ import { PARALLEL_VARIABLE } from '../session/engine.ts';
 // First the SQL of cells (`cellSqlOf`), then that of their files (`readCsvSql`), whose columns are `c0`, `c1` ….
 
 /** SQL of the cells of one column of some files: some of its values go into the table, some to `_rescued`. */
-export type CellSql = {
+export interface CellSql {
   /** The column of the table that gets the values. */
   readonly column: StoredColumn;
   /** A cell as the reader gives it: `c0` in the first column. */
   readonly expr: string;
   /** The type in which `read_csv` gives the cells: that of their values, unless other SQL needs texts. */
   readonly readerType: DuckDbType;
-} & (
-  | { readonly kind: 'empty' }
-  | { readonly kind: 'rescued'; readonly misfitSql: string }
-  | { readonly kind: 'checked'; readonly valueSql: string; readonly misfitSql: string }
-  | { readonly kind: 'fitting'; readonly valueSql: string }
-);
+  /** The value in the type of the column; absent if the table gets none of these cells. */
+  readonly valueSql?: string;
+  /** TRUE for a cell that is rescued, else FALSE; absent if none is. */
+  readonly misfitSql?: string;
+}
 
 /**
  * SQL of the cells of a column, which have these forms. The reader names it `expr`. `needsText`: other SQL needs its
  * texts. `hasAbsentNull` is decided in `table/column-plan.ts`. If it is false, any cell `null` is a text.
- * `valueSql` is the value in the type of the column, and `misfitSql` TRUE for a cell that is rescued, else FALSE.
  * The first row counts that is true. An example has the type of the column, and cells of `c0`.
  *
- *     kind      the cells             example          readerType  valueSql                          misfitSql
- *     empty     have no value         long: null       VARCHAR
- *     rescued   have no table column  null: 5          VARCHAR                                       c0 IS NOT NULL
- *     checked   do not all fit        long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 …)   NOT (…)
- *     fitting   can be cast           long: 5          BIGINT      c0
- *                                     string: 5        BIGINT      CAST(c0 AS VARCHAR)
- *               have to be texts      string: 5, null  VARCHAR     CASE WHEN c0 = 'null' THEN …
+ *     the cells             example          readerType  valueSql                          misfitSql
+ *     have no value         long: null       VARCHAR
+ *     have no table column  null: 5          VARCHAR                                       c0 IS NOT NULL
+ *     do not all fit        long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 …)   NOT (…)
+ *     can be cast           long: 5          BIGINT      c0
+ *                           string: 5        BIGINT      CAST(c0 AS VARCHAR)
+ *     have to be texts      string: 5, null  VARCHAR     CASE WHEN c0 = 'null' THEN …
  */
 export function cellSqlOf(
   column: StoredColumn,
@@ -58,27 +56,25 @@ export function cellSqlOf(
   const asText = { column, expr, readerType: 'VARCHAR' } as const;
   const withoutNull = `nullif(${expr}, 'null')`;
   // An absent `null` is no value. `fits` and `cellTypeOf` pass over every `null` by themselves.
-  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return { ...asText, kind: 'empty' };
-  if (type === null)
-    return { ...asText, kind: 'rescued', misfitSql: `${hasAbsentNull ? withoutNull : expr} IS NOT NULL` };
+  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return asText;
+  if (type === null) return { ...asText, misfitSql: `${hasAbsentNull ? withoutNull : expr} IS NOT NULL` };
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    const misfitSql = `NOT ${fitsSql(codec, expr)}`;
-    return { ...asText, kind: 'checked', valueSql: widen(codec.checkedSql(expr)), misfitSql };
+    return { ...asText, valueSql: widen(codec.checkedSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
   }
   const hasNull = (forms & NULL_TEXT & ~codec.forms) !== 0;
   const text = hasNull ? withoutNull : expr;
   const uncheckedSql = codec.uncheckedSql?.(text, forms);
   if (!needsText && !hasNull && uncheckedSql === undefined) {
-    return { column, expr, readerType: codec.duckdbType, kind: 'fitting', valueSql: widen(expr) };
+    return { column, expr, readerType: codec.duckdbType, valueSql: widen(expr) };
   }
   const widened = widen(uncheckedSql ?? castSql(text, codec.duckdbType));
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const isNullKept = hasNull && !hasAbsentNull;
   const valueSql = isNullKept ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${widened} END` : widened;
-  return { ...asText, kind: 'fitting', valueSql };
+  return { ...asText, valueSql };
 }
 
 /**

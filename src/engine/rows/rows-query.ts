@@ -76,7 +76,7 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
     _rescued: rescuedSql(cellSqls),
     _loaded_at: perFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
-  const cellsWithValue = cellSqls.filter((cell) => cell.kind === 'checked' || cell.kind === 'fitting');
+  const cellsWithValue = cellSqls.filter(({ valueSql }) => valueSql !== undefined);
   const select = [
     ...table.programColumns.map(({ name }) => `${programColumnSqls[name]} AS ${name}`),
     ...cellsWithValue.map(({ valueSql, column }) => `${valueSql} AS ${identifier(column.name)}`),
@@ -123,13 +123,13 @@ function perFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => st
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
 function rescuedSql(cellSqls: readonly CellSql[]): string {
-  const cellsWithMisfit = cellSqls.filter((cell) => cell.kind === 'rescued' || cell.kind === 'checked');
+  const cellsWithMisfit = cellSqls.filter(({ misfitSql }) => misfitSql !== undefined);
   if (cellsWithMisfit.length === 0) return 'CAST(NULL AS VARCHAR)';
   const members = cellsWithMisfit.map(({ column, expr, misfitSql }) => {
     const name = literal(`${JSON.stringify(rescueKey(column))}:`);
     return `CASE WHEN ${misfitSql} THEN ${name} || to_json(${expr}) END`;
   });
-  const isRescued = anyOfSql(cellsWithMisfit.map(({ misfitSql }) => misfitSql));
+  const isRescued = anyOfSql(cellsWithMisfit.flatMap(({ misfitSql }) => misfitSql ?? []));
   return `CASE WHEN ${isRescued} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' END`;
 }
 
