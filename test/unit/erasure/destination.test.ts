@@ -156,6 +156,12 @@ describe('a sync', () => {
     expect(output.errors()[0].message).toContain(refused);
   });
 
+  it('takes a bare 404 for the answer to an unknown ID, once the sync has deleted somebody', async () => {
+    setup.answer = ({ id }, response) => (id === 'a' ? json(response, SUCCESS) : json(response, 'Not Found', 404));
+    const output = await setup.write([record('a'), record('b'), state(1)]);
+    expect([output.code, statsOf(output)], output.text).toEqual([0, [counts(1, 1)]]);
+  });
+
   it('refuses a withdrawn request and the row before it, and saves the state also of those alone', async () => {
     const withdrawn = record('a', { _ab_cdc_deleted_at: '2026-01-01' });
     const output = await setup.write([
