@@ -2,9 +2,6 @@ import { IdHistory } from './id-history.ts';
 import type { LedgerKeys } from './ledger-file.ts';
 import type { LedgerLine, LineOf, ServiceAddress } from './lines.ts';
 
-/** An address as a URL spells it: the host in lower case, without a default port. */
-const hrefOf = (baseUrl: string): string => new URL(baseUrl).href.replace(/\/$/, '');
-
 /**
  * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it. `begin`
  * tells whether the other lines of its run count, and `purged` ends the purges of all ids in a place. Any other line is
@@ -51,7 +48,7 @@ export class LedgerHistory {
       if ((line.suppressed ?? Infinity) < this.suppressionLength) this.newListAt = line.at;
       const { baseUrl, serviceId } = this.#service;
       if (line.service_id !== serviceId) return;
-      if (hrefOf(line.base_url) === hrefOf(baseUrl)) this.#runs.set(line.run, line);
+      if (line.base_url === baseUrl) this.#runs.set(line.run, line);
       else this.otherAddresses.add(line.base_url);
       return;
     }

@@ -112,20 +112,18 @@ export class Ledger {
     const { keyCheck: key_check } = this.keys.lineKey;
     const linesNow = () =>
       contentsNow().map((content) => ({ v: 1, run: this.runId, at, key_check, ...content }) as const);
-    const writing = this.#writes.then(() => (folder === undefined ? linesNow() : this.#append(folder, linesNow)));
+    const writing = this.#writes.then(() => {
+      if (folder === undefined) return linesNow();
+      return whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, linesNow, checkHeld));
+    });
     this.#writes = writing;
     const lines = await writing;
     for (const line of lines) this.history.add(line);
     return lines.length > 0;
   }
 
-  async #append(folder: string, linesNow: () => readonly LedgerLine[]): Promise<readonly LedgerLine[]> {
-    const appending = whileLocked(folder, this.#clock, (checkHeld) => this.#appendLocked(folder, linesNow, checkHeld));
-    return await withDiskErrors(diskContextOf(folder), appending);
-  }
-
   /** Makes the lines once those of other runs are read. Returns them when they are on disk. */
-  async #appendLocked(folder: string, linesNow: () => readonly LedgerLine[], checkHeld: () => void) {
+  async #append(folder: string, linesNow: () => readonly LedgerLine[], checkHeld: () => void) {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
@@ -160,8 +158,10 @@ export class Ledger {
 }
 
 /** Runs work while no other run writes to the ledger. */
-const whileLocked = <T>(folder: string, clock: Clock, work: (checkHeld: () => void) => Promise<T>): Promise<T> =>
-  withLockFile(join(folder, 'ledger.lock'), { subject: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS }, work);
+function whileLocked<T>(folder: string, clock: Clock, work: (checkHeld: () => void) => Promise<T>): Promise<T> {
+  const lock = { subject: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS };
+  return withDiskErrors(diskContextOf(folder), withLockFile(join(folder, 'ledger.lock'), lock, work));
+}
 
 /** How a failure of the disk names the ledger. */
 const diskContextOf = (folder: string) =>
