@@ -249,10 +249,9 @@ const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]):
 /** A line for each id that is looked for, and one for the others on the suppression list together. */
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
   const { settings, ledger, soughtIds, listedPeople } = plan;
-  const sources = [listedPeople.query, people];
   const linesOfIds = soughtIds.map(({ id, requestedAt, request }) => {
     const rows = people.rowCountById.get(id) ?? 0;
-    const found = rows > 0 || sources.some(({ unifiedIdsById }) => (unifiedIdsById.get(id) ?? []).length > 0);
+    const found = rows > 0 || (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0;
     // Another run may have had its answer since the plan: then no request is to come.
     const isAnswered = ledger.history.of(id).answerTo(requestedAt, plan.again) !== undefined;
     const again = (request === 'again' && !isAnswered) || undefined;

@@ -36,10 +36,8 @@ function verifiedLine(bytes: Buffer, key: HashKey): SignedLine | string {
   const text = bytes.toString();
   const [, covered, mac] = SIGNED.exec(text) ?? [];
   if (covered === undefined || mac === undefined) return 'is not a line of a ledger';
-  if (key.hashOf(covered) !== mac) {
-    const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.keyCheck}"`);
-    return isOtherKey ? 'was written under another ledger_key' : 'was changed';
-  }
+  if (key.hashOf(covered) !== mac)
+    return covered.includes(`"key_check":"${key.keyCheck}"`) ? 'was changed' : 'was written under another ledger_key';
   const line: SignedLine = JSON.parse(text);
   return line.v === 1 ? line : 'was written by a later version';
 }
