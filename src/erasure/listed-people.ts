@@ -109,7 +109,7 @@ export async function findListedPeople(
     throw configError([whyNoProfiles ?? [], noColumn, NO_WAY, 'Nothing was done.'].flat().join(' '));
   }
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
-  const similarIdsById = joinIds(profiles?.similarIdsById, placeSearch.similarIdsById);
+  const similarIdsById = joinIds(profiles?.similarIds, placeSearch.similarIdsById);
   return {
     query: { ...query, unifiedIdsById, keyCheckByUnifiedId: placeSearch.keyCheckByUnifiedId },
     missedIds,

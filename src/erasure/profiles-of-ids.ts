@@ -61,8 +61,8 @@ async function download(request: ProfileRequest, options: ProfileOptions<Profile
 /** What the profiles say of the ids, read from checked CSV as it arrives. Memory: the profiles of the list. */
 class ProfilesOfIds {
   readonly unifiedIdsById = new Map<string, string[]>();
-  /** External ids of profiles that differ from the id only in their spelling. */
-  readonly similarIdsById = new Map<string, string[]>();
+  /** An id, and the external id of a profile that differs from it only in its spelling. */
+  readonly similarIds: (readonly [id: string, similarIds: readonly [string]])[] = [];
   /** Those whom rows name, and whose profile has an external id that is not on the list. */
   readonly peopleWithOtherIds = new Set<string>();
   hasExternalIds = false;
@@ -103,7 +103,7 @@ class ProfilesOfIds {
     this.hasExternalIds = true;
     const { ids, peopleInRows, hashKey } = this.#query;
     for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? [])
-      this.similarIdsById.set(id, [...(this.similarIdsById.get(id) ?? []), externalId]);
+      if (id !== externalId) this.similarIds.push([id, [externalId]]);
     if (ids.has(externalId)) {
       this.unifiedIdsById.set(externalId, [...(this.unifiedIdsById.get(externalId) ?? []), unifiedId]);
       return;

@@ -52,8 +52,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 
   // 5. Of ids without a row: the ids there that are probably the same.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
-  const similarIds: IdInCell[] = [];
-  for (const { externalColumn } of searches) similarIds.push(...((await externalColumn?.similarIds(missingIds)) ?? []));
+  const similarIds: IdInCell[][] = [];
+  for (const { externalColumn } of searches) similarIds.push((await externalColumn?.similarIds(missingIds)) ?? []);
 
   // 6. Warnings of rows that the look-ups missed. External ids are always plain.
   const unifiedKeyChecks = [...soughtIds.map(({ keyCheck }) => keyCheck), ...(suppressedPeople?.keyChecks ?? [])];
@@ -65,7 +65,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     ...counts,
     hasByColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
-    similarIdsById: joinIds(similarIds.map(({ id, cell }) => [id, [cell]])),
+    similarIdsById: joinIds(similarIds.flat().map(({ id, cell }) => [id, [cell]])),
     state: place.state,
     warnings: [...new Set(warnings)],
   };
