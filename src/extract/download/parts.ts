@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { DownloadFailure, EventRequest, ExportFilters } from '../../service/export/export-service.ts';
+import type { EventRequest, ExportFilters } from '../../service/export/export-service.ts';
 import type { CheckedFile } from '../checked-day.ts';
 import { filtersAnything } from '../export-settings.ts';
 import { checkedFileOf, removeFiles, type SpooledDownload } from '../spool.ts';
@@ -46,18 +46,18 @@ export async function downloadParts(
   const excludedNames = new Set(userCondition === 'exclude' ? events : []);
   const knownNames = [...KNOWN_EVENT_NAMES, ...eventNames].filter((name) => !excludedNames.has(name));
   const files: CheckedFile[] = [];
-  const failures: DownloadFailure[] = [];
+  let lastClause = '';
   const downloadPart: typeof download = async (filter) => {
     const first = await download(filter);
     // One empty answer proves nothing, least of all from a service that could not export the day.
     const part = first.kind === 'empty' ? await download(filter) : first;
     if (part.kind === 'checked') files.push(checkedFileOf(part));
-    else failures.push(part);
+    else lastClause = part.clause;
     return part;
   };
   const fail = async (whichEvents: string): Promise<PartsResult> => {
     await removeFiles(files);
-    return { kind: 'failed', error: tooLargeError(day, whichEvents, failures[failures.length - 1]) };
+    return { kind: 'failed', error: tooLargeError(day, whichEvents, lastClause) };
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const { kind } = await downloadPart({ events: [name], eventsCondition: 'include' });
@@ -75,7 +75,7 @@ export async function downloadParts(
   return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name');
 }
 
-function tooLargeError(day: Day, whichEvents: string, { clause }: DownloadFailure): UserError {
+function tooLargeError(day: Day, whichEvents: string, clause: string): UserError {
   const problem = `The events ${whichEvents} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
