@@ -144,10 +144,8 @@ export class Ledger {
 
   /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
   async #readOn(folder: string): Promise<number> {
-    const path = ledgerPathIn(folder);
-    const { end, tornBytes, problem } = await readChain(path, this.keys.lineKey, this.#end, (line) =>
-      this.history.add(line),
-    );
+    const noteLine = (line: LedgerLine) => this.history.add(line);
+    const { end, tornBytes, problem } = await readChain(ledgerPathIn(folder), this.keys.lineKey, this.#end, noteLine);
     if (problem !== undefined) {
       const message = `The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`;
       throw configError(message, { exitCode: EXIT.failed });
