@@ -158,14 +158,12 @@ function argumentsOf({ targets, arguments: otherArguments = {} }: Command, words
 }
 
 function wordCountError(writtenName: string, options: OptionTable): UserError {
-  const entry = Object.entries(options).find(
-    ([key, { short }]) => kebabCase(key) === kebabCase(writtenName) || short === writtenName,
-  );
-  const [key, option] = entry ?? [writtenName];
+  const isWritten = (key: string) => kebabCase(key) === kebabCase(writtenName) || options[key].short === writtenName;
+  const key = Object.keys(options).find(isWritten) ?? writtenName;
   const name = optionName(key);
   const noValue = `has no value: write ${name}=… for one that begins with a dash`;
   const problems = { 0: 'takes no word', 1: noValue, 2: 'takes two words: TARGET PLACE' };
-  return configError(`${name} ${problems[option?.wordCount ?? 1]}.`);
+  return configError(`${name} ${problems[options[key]?.wordCount ?? 1]}.`);
 }
 
 /** An option or argument with its name in messages, and its words in a line; none if it is left out. */
