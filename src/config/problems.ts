@@ -73,10 +73,7 @@ export const uriProblems = ({ properties }: ConfigSchema, values: JsonObject): P
     return clause === undefined ? [] : [keyProblem('invalid', key, clause)];
   });
 
-/**
- * The configuration failure that lists all problems, each once. `variableByKey`: the names of the variables that gave
- * values.
- */
+/** The configuration failure that lists all problems. `variableByKey`: the names of the variables that gave values. */
 export function problemsError(
   subject: string,
   problems: readonly Problem[],
@@ -86,5 +83,5 @@ export function problemsError(
     const name = variableByKey?.get(key);
     return name === undefined ? text : `${text} (from ${name})`;
   });
-  return configError(`${subject} is not usable: ${[...new Set(texts)].join('; ')}.`);
+  return configError(`${subject} is not usable: ${texts.join('; ')}.`);
 }
