@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -13,7 +14,7 @@ export class LocalFiles {
   readonly #storage: Storage;
   /** That of the run. */
   readonly #folder: string;
-  /** Where stored files are as a whole, by their paths in the storage. */
+  /** Where stored files are, by their paths in the storage. */
   readonly #localPaths = new Map<string, string>();
 
   constructor(engine: Engine, layout: FileLayout, storage: Storage, folder: string) {
@@ -37,5 +38,14 @@ export class LocalFiles {
     const localPath = await this.#storage.localFile(path, copyPath);
     this.#localPaths.set(path, localPath);
     return localPath;
+  }
+
+  /** Removes the copy of a stored file, if there is one, so that copies do not gather. */
+  async removeCopy({ path }: TableFile): Promise<void> {
+    const localPath = this.#localPaths.get(path);
+    // On a disk it is the file itself.
+    if (localPath === undefined || this.#storage.workFolder !== undefined) return;
+    this.#localPaths.delete(path);
+    await rm(localPath, { force: true });
   }
 }

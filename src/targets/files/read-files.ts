@@ -88,6 +88,7 @@ export async function countRowsInFiles(
     } catch (error) {
       if (!isEngineFailure(error, 'parquetDamaged')) throw error;
     }
+    await localFiles.removeCopy(file);
   }
   return rowsByDay;
 }

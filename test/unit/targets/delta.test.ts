@@ -492,6 +492,18 @@ describe('a Delta table in a bucket', () => {
     expect(dataBytes().length).toBeGreaterThan(300);
   }, 120_000);
 
+  it('has a copy of one unchanged day at a time in the spool folder', async () => {
+    const batches = [D1, D2, D3].map((day) => [place.of(day, [{ id: day }])]);
+    await place.load(batches);
+    const copyCounts: number[] = [];
+    s3.onExecuted = ({ what, key }) => {
+      if (what !== 'GetObject' || !key.includes('event_date=')) return;
+      copyCounts.push(filesBelow(join(place.dir, 'spool')).filter((path) => path.includes('event_date=')).length);
+    };
+    await place.load(batches);
+    expect(copyCounts).toEqual([0, 0, 0]);
+  });
+
   it('is verified, reported and purged through copies in the spool folder alone', async () => {
     s3.versions = [];
     const rows = [
