@@ -82,6 +82,8 @@ class Sender {
   /** Aborted when the requests in progress have had their time to finish. */
   readonly #graceOver = new AbortController();
   #stoppedBy: RequestAnswer | undefined;
+  /** True once an answer has confirmed a deletion, also while its line is not on the disk yet. */
+  #hasConfirmed = false;
   /** Number of ids in a row whose last attempt met a passing failure. */
   #failuresInRow = 0;
 
@@ -152,7 +154,7 @@ class Sender {
    */
   async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { ledger, settings } = this.#options;
-    const hasConfirmed = () => ledger.history.hasConfirmed;
+    const hasConfirmed = () => this.#hasConfirmed || ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
     const otherAnswer = () => ledger.history.of(externalId).answerTo(requestedAt, settings.again);
@@ -174,6 +176,7 @@ class Sender {
     }
     this.#limiter.noteLimits(answer);
     const { kind: outcome, code, status = null } = answer;
+    this.#hasConfirmed ||= outcome === 'done';
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
     return answer;

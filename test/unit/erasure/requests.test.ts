@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
@@ -16,7 +17,7 @@ const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
   quotaReport: { remaining, resetAt, retryAt: undefined },
 });
 
-type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
+type Answering = (id: string, nth: number, hasConfirmed: () => boolean) => DeletionAnswer | Promise<DeletionAnswer>;
 interface SendOptions extends Partial<RequestSettings> {
   readonly ledgerDir?: string;
   readonly signal?: AbortSignal;
@@ -38,9 +39,9 @@ async function send(ids: readonly string[], answer: Answering, options: SendOpti
     return write.call(ledger, content, isWanted);
   };
   const deleter = {
-    async deleteProfile(id: string) {
+    async deleteProfile(id: string, _: AbortSignal, hasConfirmed: () => boolean) {
       seen.push(id);
-      return answer(id, seen.filter((seenId) => seenId === id).length);
+      return answer(id, seen.filter((seenId) => seenId === id).length, hasConfirmed);
     },
   };
   const decisions = new Map<string, string>();
@@ -69,6 +70,23 @@ describe('the requests of a run', () => {
     });
     expect(most.slice(0, 3)).toEqual([1, 1, 1]);
     expect(Math.max(...most)).toBeGreaterThan(1);
+  });
+
+  it('know of a confirmed deletion at once, before its line is on the disk', async () => {
+    const turns = new EventEmitter();
+    let answerCount = 0;
+    const answer: Answering = async (id, _, hasConfirmed) => {
+      if (id === 'no') return answerOf('rejected');
+      if (id === 'yes') return once(turns, 'asked').then(() => answerOf('done'));
+      turns.emit('asked');
+      await once(turns, 'confirmed');
+      return answerOf(hasConfirmed() ? 'rejected' : 'stop');
+    };
+    const onLine = (kind: string) => {
+      if (kind === 'after' && ++answerCount === 2) turns.emit('confirmed');
+    };
+    const { decisions } = await send(['no', 'yes', 'unknown'], answer, { ledgerDir: newFolder(), onLine });
+    expect(decisions).toEqual({ no: 'rejected', yes: 'done', unknown: 'rejected' });
   });
 
   it('are repeated where the outcome is unknown: six times without an answer, twice with an unclear one', async () => {
