@@ -182,12 +182,13 @@ const REQUEST_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9
 const MAX_ZONE_AHEAD_MS = 14 * HOUR_MS;
 
 /**
- * The instant (ms since 1970) of a datetime; `invalid` for another text. Without a zone it is the earliest instant
+ * The instant (ms since 1970) of a datetime; `invalid` for anything else. Without a zone it is the earliest instant
  * that it may mean anywhere. So a request before a confirmation is never taken for a later one. It is cut to ms.
  */
 function requestInstant(value: unknown): number | undefined | 'invalid' {
   if (value === undefined || value === null || value === '') return undefined;
-  const [, day, time = '00:00', seconds = ':00', offset] = REQUEST_TIME.exec(String(value).trim()) ?? [];
+  if (typeof value !== 'string') return 'invalid';
+  const [, day, time = '00:00', seconds = ':00', offset] = REQUEST_TIME.exec(value.trim()) ?? [];
   if (day === undefined || !isDay(day)) return 'invalid';
   const zone = (offset ?? 'Z').replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
   const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${zone}`);

@@ -63,9 +63,9 @@ describe('a list of people', () => {
 
   it('refuses a row whose time of request is no datetime, and takes a missing time', () => {
     const list = new IdList();
-    for (const requestedAt of ['soon', '2026-13-01', '2026-02-30', null, ''])
-      list.add({ rowNumber: 1, id: `x${requestedAt}`, requestedAt });
-    expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 3 } });
+    const times = ['soon', '2026-13-01', '2026-02-30', ['2026-01-01'], { toString: 1 }, null, ''];
+    for (const [i, requestedAt] of times.entries()) list.add({ rowNumber: i, id: `x${i}`, requestedAt });
+    expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 5 } });
   });
 
   it('takes a time without a zone for the earliest instant that it may be', () => {
