@@ -212,6 +212,16 @@ export function refuseOlderList(place: string, knownLength: number | undefined, 
   throw configError(`${sentence} ${remedy} forget --suppressed --new-list.`);
 }
 
+/** The filter of downloads into a place; undefined for a configuration without a list. Throws UserError if the list is an older one, or names people by another hash. */
+export function readFilterForPlace(
+  config: ListSettings & Pick<SourceConfig, 'hashKey'>,
+  knownLength: number | undefined,
+): Suppression | undefined {
+  const suppression = SuppressionList.of(config)?.readFilter(config);
+  refuseOlderList('The place', knownLength, suppression?.length);
+  return suppression;
+}
+
 /** The text of a file; an empty one for a file that is not there. */
 const textIfThere = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');

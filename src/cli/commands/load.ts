@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
-import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
+import { readFilterForPlace } from '../../erasure/suppression-list.ts';
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -47,8 +47,7 @@ async function loadDay(
   config: PlanConfig,
   { clock, signal }: Context,
 ): Promise<RunOutcome> {
-  const suppression = SuppressionList.of(config)?.readFilter(config);
-  refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
+  const suppression = readFilterForPlace(config, sink.state?.suppressionLength);
   const { exportState, receipts = new Map() } = sink.state?.events ?? {};
   const dayFile = { file, day, settings: config, state: exportState, receipts, suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>

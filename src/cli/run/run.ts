@@ -2,7 +2,7 @@
 
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
+import { readFilterForPlace } from '../../erasure/suppression-list.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
@@ -54,8 +54,7 @@ async function exportInto(
 ): Promise<RunOutcome> {
   const { clock } = context;
   const began = clock.now();
-  const suppression = SuppressionList.of(config)?.readFilter(config);
-  refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
+  const suppression = readFilterForPlace(config, sink.state?.suppressionLength);
   const { exportState, receipts } = sink.state?.events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;

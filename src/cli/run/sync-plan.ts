@@ -1,5 +1,6 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
+import { readFilterForPlace } from '../../erasure/suppression-list.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
 import { cursorOf, includesToDateOf, logNotes, planRun, type RunPlan, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
@@ -22,6 +23,7 @@ export async function planSync(
   const config = requirePlanKeys(input.config);
   const state = isStateful(place) ? await storedState(place) : undefined;
   checkColumnTypes(state, loadOptions(place, config, context, readPinnedTypes(schemaFile)));
+  readFilterForPlace(config, state?.suppressionLength);
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });

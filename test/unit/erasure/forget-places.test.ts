@@ -206,7 +206,7 @@ describe('an erasure', () => {
 it.each(PLACES)(
   'a suppression list with which %s was purged must be given to each sync, load and plan, whole',
   async (place) => {
-    const sync = () => runAt('sync', place, '--full-refresh');
+    const sync = (...more: string[]) => runAt('sync', place, '--full-refresh', ...more);
     await load(ROWS, place);
     await erase('--id', 'm1', ...only(place));
     copy('suppressed.jsonl', 'older.jsonl');
@@ -216,7 +216,7 @@ it.each(PLACES)(
       writeList('empty.jsonl', '');
       configure({}, { suppression_file });
       const said = expect.stringContaining('knew 2 people on the suppression list');
-      expect(await sync()).toMatchObject({ code: 2, said });
+      for (const more of [[], ['--dry-run']]) expect(await sync(...more)).toMatchObject({ code: 2, said });
       expect(await runAt('load', place, at('day.csv'), '--day', '2026-01-01')).toMatchObject({ code: 2, said });
       expect(await run('forget', '--id', 'm3', ...only(place))).toMatchObject({ code: 2, said });
     }
