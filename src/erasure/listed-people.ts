@@ -69,11 +69,11 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /**
- * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. One who is erased
- * is not missed. `listedIds`: the whole list, if only some of its ids are looked for.
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. One who may be
+ * absent is not missed. `listedIds`: the whole list, if only some of its ids are looked for.
  */
 export async function findListedPeople(
-  soughtIds: readonly (ListedId & { readonly isErased?: boolean })[],
+  soughtIds: readonly (ListedId & { readonly mayBeAbsent?: boolean })[],
   settings: SearchSettings,
   listedIds: readonly ListedId[] = soughtIds,
 ): Promise<ListedPeople> {
@@ -103,7 +103,7 @@ export async function findListedPeople(
   ];
   const mappedIds = [...(unifiedIdsInMapping ?? [])].filter(([id]) => ids.has(id));
   const unifiedIdsById = joinIds(profiles?.unifiedIdsById, mappedIds, placeSearch.unifiedIdsById);
-  const missedIds = soughtIds.filter(({ id, isErased = false }) => !unifiedIdsById.has(id) && !isErased);
+  const missedIds = soughtIds.filter(({ id, mayBeAbsent = false }) => !unifiedIdsById.has(id) && !mayBeAbsent);
   if (usedWays.length === 0 && missedIds.length > 0) {
     const noColumn = byColumn === undefined ? [] : `No place has a column ${byColumn}.`;
     throw configError([whyNoProfiles ?? [], noColumn, NO_WAY, 'Nothing was done.'].flat().join(' '));

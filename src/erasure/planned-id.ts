@@ -25,8 +25,8 @@ export interface PlannedId extends ListedId {
   readonly answer: DecidingAnswer | undefined;
   /** False if its people have left all places, and are kept out. Whom it names now has come back since. */
   readonly isSought: boolean;
-  /** True if people or rows of it left a place before: then it is not missed if no way finds it. */
-  readonly isErased: boolean;
+  /** True if no way need find it: its people or rows left a place before, and it is not requested again. */
+  readonly mayBeAbsent: boolean;
 }
 
 /** Decides what is done with each id. Throws UserError for a suppression list that cannot be read. */
@@ -49,7 +49,7 @@ export function planIds(
       request,
       answer: idHistory.standingAnswer,
       isSought: !(hasLeft && (request === 'done' || request === 'rejected')),
-      isErased: erasedFrom !== 'none' && request !== 'again',
+      mayBeAbsent: erasedFrom !== 'none' && request !== 'again',
     };
   });
 }

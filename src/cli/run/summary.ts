@@ -4,7 +4,7 @@ import { cursorOf, type RunPlan } from '../../extract/which-days.ts';
 import type { Place } from '../../targets/contract.ts';
 import type { LoadResult } from '../../targets/load.ts';
 import { isStdout } from '../../targets/targets.ts';
-import { EMPTY_SUMMARY, type Summary } from '../results.ts';
+import type { Summary } from '../results.ts';
 
 /** `keepsCursor`: false for a stream. */
 export function summaryOf(
@@ -14,7 +14,7 @@ export function summaryOf(
 ): Summary {
   const { total, answeredExports, receivedBytes } = loadResult;
   return {
-    ...EMPTY_SUMMARY,
+    v: 1,
     rows: total.rowsWritten,
     rows_new: Math.max(0, total.rowsGained),
     days: total.daysWritten.length + total.daysUnchanged.length,
@@ -34,6 +34,8 @@ export function summaryOf(
     gaps: loadResult.gaps,
     open_days: loadResult.openDays,
     implausible_days: loadResult.implausibleDays,
+    exit: EXIT.done,
+    error: null,
   };
 }
 

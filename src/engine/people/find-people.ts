@@ -5,7 +5,7 @@ import { anyOfSql } from '../../base/sql.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import { type ByTable, EVENTS, TABLES } from '../../table/tables.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { IdColumn, type IdInCell, type LookUp, NO_LOOK_UP, type SoughtId } from './id-column.ts';
+import { IdColumn, type IdInCell, type LookUp, NO_LOOK_UP } from './id-column.ts';
 import {
   columnsNamed,
   joinIds,
@@ -94,7 +94,7 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
     const column = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
     const externalColumn = (await column?.exists()) ? column : undefined;
-    const soughtIds = ids.map((id) => ({ id, keyCheck: PLAIN, queryIds: [id] }));
+    const soughtIds = ids.map((id) => ({ id, queryIds: [id] }));
     const externalLookUp = (await externalColumn?.lookUp(soughtIds)) ?? NO_LOOK_UP;
     searches.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }
@@ -119,7 +119,7 @@ async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQue
     ),
   );
   const keyCheckByUnifiedId = joinKeyChecks([query, ...groups]);
-  const soughtIds = ids.flatMap((queryId): SoughtId[] => {
+  const soughtIds = ids.flatMap((queryId) => {
     const unifiedIds = (unifiedIdsById.get(queryId) ?? []).filter((unifiedId) => !isPlaceholder(unifiedId));
     return unifiedIds.map((id) => ({ id, keyCheck: keyCheckByUnifiedId.get(id) ?? PLAIN, queryIds: [queryId] }));
   });

@@ -7,20 +7,12 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { rescueKey, typedColumns } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
-import {
-  columnsNamed,
-  joinIds,
-  type KeyCheck,
-  looksHashed,
-  type SearchedTable,
-  type SuppressedPeople,
-} from './people.ts';
+import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
 
 /** An id that is looked up in a column. Several may have the same `id`. */
 export interface SoughtId {
   readonly id: string;
-  readonly keyCheck: KeyCheck;
   /** The ids of the query that it stands for; none for an id of the suppression list. */
   readonly queryIds: readonly string[];
 }
@@ -110,7 +102,7 @@ export class IdColumn {
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isSuppressedSql))}`;
     const pads = { ...key.hmacPads('list_key'), ...keyForPlainRows?.hmacPads('hash_key') };
     const rows = await this.#engine.rows(sql, { hmacs, ...pads });
-    return rows.map(({ cell }) => ({ id: String(cell), keyCheck: this.keys.keyCheckOf(String(cell)), queryIds: [] }));
+    return rows.map(({ cell }) => ({ id: String(cell), queryIds: [] }));
   }
 
   /**

@@ -108,10 +108,12 @@ export class Ledger {
   /** Writes what `contentsNow` gives once the lines of other runs are read. Resolves to false if that is nothing. */
   async #write(contentsNow: () => readonly LineContent[]): Promise<boolean> {
     const { ledgerDir: folder } = this.#settings;
-    const at = new Date(this.#clock.now()).toISOString();
     const { keyCheck: key_check } = this.keys.lineKey;
-    const linesNow = () =>
-      contentsNow().map((content) => ({ v: 1, run: this.runId, at, key_check, ...content }) as const);
+    const linesNow = () => {
+      // Under the lock, so that the times of the lines rise.
+      const at = new Date(this.#clock.now()).toISOString();
+      return contentsNow().map((content) => ({ v: 1, run: this.runId, at, key_check, ...content }) as const);
+    };
     const writing = this.#writes.then(() => {
       if (folder === undefined) return linesNow();
       return whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, linesNow, checkHeld));
