@@ -9,7 +9,7 @@ import type { Decision } from './ledger/lines.ts';
 import { otherAddressesSentence } from './ledger/proof-text.ts';
 import { type IdList, refusedParagraph } from './list/id-list.ts';
 import { type PlannedId, planIds } from './planned-id.ts';
-import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge.ts';
+import { type PurgePlan, type PurgeSettings, planPurge, purgeGuardProblem } from './purge-plan.ts';
 import type { OnDecided, RequestSettings } from './requests.ts';
 
 /** Whom to erase, where and how. */

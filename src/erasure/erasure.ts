@@ -1,9 +1,9 @@
 // This folder: an erasure, from its list to its proof. `runErasure` is the whole of it: `erasure-plan.ts` plans it, and
 // `erasure-report.ts` says what it did. `list/` checks the list. `planned-id.ts` decides what is done with each of its
-// ids. `listed-people.ts` finds the people in the places, and `profiles-of-ids.ts` at the service. `purge.ts` empties
-// the places, and `suppression-list.ts` keeps the people out. `requests.ts` asks the service, as fast as
-// `rate-limiter.ts` allows. `show-people.ts` shows people's rows. `ledger/` keeps what happened. It imports from `list/`,
-// and of this folder `key-file.ts` alone, which keeps keys.
+// ids. `listed-people.ts` finds the people in the places, and `profiles-of-ids.ts` at the service. `purge-plan.ts`
+// looks into the places, `purge.ts` empties them, and `suppression-list.ts` keeps the people out. `requests.ts` asks the
+// service, as fast as `rate-limiter.ts` allows. `show-people.ts` shows people's rows. `ledger/` keeps what happened. It
+// imports from `list/`, and of this folder `key-file.ts` alone, which keeps keys.
 
 import { bySeverity, configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
