@@ -212,7 +212,10 @@ export function refuseOlderList(place: string, knownLength: number | undefined, 
   throw configError(`${sentence} ${remedy} forget --suppressed --new-list.`);
 }
 
-/** The filter of downloads into a place; undefined for a configuration without a list. Throws UserError if the list is an older one, or names people by another hash. */
+/**
+ * The filter of downloads into a place that knew `knownLength` people on the list; undefined for a configuration without
+ * a list. Throws UserError for an older list, and for one that names people by another hash.
+ */
 export function readFilterForPlace(
   config: ListSettings & Pick<SourceConfig, 'hashKey'>,
   knownLength: number | undefined,
