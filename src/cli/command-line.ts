@@ -123,7 +123,7 @@ function parseValues(options: readonly OptionWithWords[]) {
   return { values, valueProblem };
 }
 
-const optionsOf = (command: Command | undefined): OptionTable => ({ ...command?.options, ...GLOBAL_OPTIONS });
+export const optionsOf = (command?: Command): OptionTable => ({ ...command?.options, ...GLOBAL_OPTIONS });
 
 /** Splits a line. Its command is the first word that its options have not taken: `sync` of `--config load sync`. */
 async function splitLine(argv: readonly string[]) {
@@ -132,7 +132,7 @@ async function splitLine(argv: readonly string[]) {
     const parts = await splitWords(argv, optionsOf(command));
     if (parts.words[0] === name) return { command, ...parts };
   }
-  return { command: undefined, ...(await splitWords(argv, optionsOf(undefined))) };
+  return { command: undefined, ...(await splitWords(argv, optionsOf())) };
 }
 
 /** What yargs makes of a line with these options: the words of each by its key, and the words that belong to none. */

@@ -2,8 +2,7 @@ import type { Argv } from 'yargs';
 import { VERSION } from '../base/version.ts';
 import { variableFormOf } from '../config/environment.ts';
 import type { ConfigKey } from '../config/keys.ts';
-import { GLOBAL_OPTIONS } from './command.ts';
-import { declareOptions, type HelpTopic, type NamedCommand, newParser } from './command-line.ts';
+import { declareOptions, type HelpTopic, type NamedCommand, newParser, optionsOf } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
 import { placeUsage } from './places.ts';
@@ -19,8 +18,8 @@ export async function helpLines(topic: HelpTopic, columns: number): Promise<stri
   const parser = newParser().wrap(width);
   if (topic === 'program') describeProgram(parser);
   else describeCommand(parser, topic);
-  const options = topic === 'program' ? {} : topic.options;
-  return (await declareOptions(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
+  const options = optionsOf(topic === 'program' ? undefined : topic);
+  return (await declareOptions(parser, options).getHelp()).split('\n');
 }
 
 function describeProgram(parser: Argv): void {
