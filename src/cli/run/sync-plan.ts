@@ -23,6 +23,7 @@ export async function planSync(
   const config = requirePlanKeys(input.config);
   const state = isStateful(place) ? await storedState(place) : undefined;
   checkColumnTypes(state, loadOptions(place, config, context, readPinnedTypes(schemaFile)));
+  // A list that the sync would refuse is refused here, too.
   readFilterForPlace(config, state?.suppressionLength);
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
