@@ -125,7 +125,7 @@ describe('a notification', () => {
   });
 });
 
-it('a sync that fails before its first request is notified of, without a password in its words; a dry run is not', async () => {
+it('notifies of a sync that fails before its first request, not of a dry run, and without a password', async () => {
   const { url, requests } = await serve(() => whole(200, ''));
   const env = { DFINERY_NOTIFY_URL: url };
   const placed = { ...env, DFINERY_TARGET: 'duckdb', DFINERY_PLACE: 'x.duckdb' };
