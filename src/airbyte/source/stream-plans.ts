@@ -67,32 +67,47 @@ const destinationKeepsDuplicates = ({ syncMode, destinationSyncMode }: Configure
 /**
  * Decides which days are read. The first saved state counts that applies; `syncId` is the id of this sync.
  *
- *   none; for a full refresh, that of another one            all days
- *   of another service                                       refused
- *   of other filters; of a full refresh, if this is none     all days, with a warning; refused if duplicates are kept
- *   with a cursor in the future                              no days
- *   for a full refresh, that of an earlier attempt           the days that it lacks
- *   any other                                                the days from the cursor on, and those that are read again
+ *   none; for a full refresh, that of another one         all days
+ *   of another service                                    refused
+ *   of other filters                                      all days, with a warning; refused if duplicates are kept
+ *   with a cursor in the future                           no days
+ *   for a full refresh, that of an earlier attempt        the days that it lacks
+ *   of a full refresh, where records are merged           all days, with a warning
+ *   of a full refresh that overwrites, and was stopped    refused
+ *   any other                                             the days from the cursor on, and those that are read again
  */
 function planDays(savedState: JsonObject | undefined, syncId: number | undefined, input: StreamInput): RunPlan {
-  const { settings, now, fullRefresh } = input;
-  const { sync_id: refreshId, ...stateKeys } = usableState(savedState);
+  const { name, keepsDuplicates, settings, now, fullRefresh } = input;
+  const { sync_id: refreshId, unfinished_overwrite: isUnfinished, ...stateKeys } = usableState(savedState);
   const isOtherRefresh = fullRefresh && (syncId === undefined || refreshId !== syncId);
   const state = isOtherRefresh ? undefined : parseState(stateKeys);
   if (state === undefined) return planRun(input);
   const fingerprints = fingerprintsOf(settings);
   refuseOtherService(state, fingerprints);
   if (hasOtherFilters(state, fingerprints.filtersHash)) {
-    const why = 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)';
-    return planFromStart(input, why);
+    const why = 'belongs to other filters or columns';
+    if (!keepsDuplicates) return planFromStart(input, `${why} (events, properties, columns_drop, columns_hash)`);
+    throw configError(
+      `${name}: the saved state ${why}, and the destination keeps every record: ` +
+        "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
+    );
   }
-  // The destination may have dropped what a refresh sent, also after its last state.
-  if (!fullRefresh && refreshId !== undefined) return planFromStart(input, 'is of a full refresh');
   if (hasFutureCursor(state, now)) return planWithoutDays(state, input);
   const receipts: ReceiptsByDay = new Map(Object.entries(state.days ?? {}));
-  const plan = planRun({ ...input, state, receipts });
-  if (!fullRefresh) return plan;
-  return { ...plan, days: plan.days.filter((day) => day >= state.from_date && !receipts.has(day)) };
+  if (fullRefresh) {
+    const plan = planRun({ ...input, state, receipts });
+    return { ...plan, days: plan.days.filter((day) => day >= state.from_date && !receipts.has(day)) };
+  }
+  // What a refresh sent may be gone if it was not finished, but for one that appends. Older platforms give no `sync_id`.
+  const isOfRefresh = refreshId !== undefined || isUnfinished === true;
+  if (isOfRefresh && !keepsDuplicates) return planFromStart(input, 'is of a full refresh');
+  if (isUnfinished === true) {
+    throw configError(
+      `${name}: the saved state is of a full refresh that overwrites and was not completed, ` +
+        "so its rows may be gone: clear the stream's data in the platform.",
+    );
+  }
+  return planRun({ ...input, state, receipts });
 }
 
 /** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
@@ -102,14 +117,8 @@ function planWithoutDays(state: ExportState, input: StreamInput): RunPlan {
   return { ...plan, state, days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
-/** A plan that passes over the saved state, with a warning that says so. Throws a UserError if duplicates are kept. */
+/** A plan that passes over the saved state, with a warning that says so. */
 function planFromStart(input: StreamInput, why: string): RunPlan {
-  if (input.keepsDuplicates) {
-    throw configError(
-      `${input.name}: the saved state ${why}, and the destination keeps every record: rows may come twice. ` +
-        "Undo the change, let the destination merge by key, or clear the stream's data in the platform.",
-    );
-  }
   const plan = planRun(input);
   const message =
     `${input.name}: the saved state ${why}; reading starts again. ` +

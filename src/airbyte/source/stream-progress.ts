@@ -90,11 +90,20 @@ export class StreamProgress {
     await this.#writeState(this.#state, stats.recordCount);
   }
 
-  /** Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on; null without one. */
-  #writeState(state: ExportState, recordCount: number): Promise<void> {
-    const { syncId = null } = this.output.configuredStream;
-    const refreshKey = this.plan.mode === 'refresh' && { sync_id: syncId };
-    return this.output.writeState({ ...state, ...refreshKey }, recordCount);
+  /**
+   * Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on. Until a refresh that
+   * overwrites is complete, its states say so: what it sent may be lost.
+   */
+  #writeState(state: ExportState, recordCount: number, isComplete = false): Promise<void> {
+    if (this.plan.mode !== 'refresh') return this.output.writeState(state, recordCount);
+    const { syncId } = this.output.configuredStream;
+    const unfinished = this.#overwrites && !isComplete && { unfinished_overwrite: true };
+    return this.output.writeState({ ...state, sync_id: syncId, ...unfinished }, recordCount);
+  }
+
+  /** True for a full refresh whose records take the place of those of the destination. */
+  get #overwrites(): boolean {
+    return this.plan.mode === 'refresh' && this.output.configuredStream.destinationSyncMode.startsWith('overwrite');
   }
 
   /** Ends the stream: COMPLETE, or a failure if a day was lost, or if nothing could be read. */
@@ -105,6 +114,7 @@ export class StreamProgress {
       return this.fail(error);
     }
     this.#results.logEnd();
+    if (this.#overwrites && this.#state !== undefined) await this.#writeState(this.#state, 0, true);
     await this.output.writeStatus('COMPLETE');
   }
 

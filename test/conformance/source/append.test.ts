@@ -47,6 +47,17 @@ describe('append', () => {
     },
   );
 
+  it('follows a refresh that overwrote all but today', async () => {
+    fixture = await SourceFixture.start({ days: { today: 204 } });
+    const modes = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 9 };
+    const refresh = await fixture.read(await fixture.catalog(modes, ['events']));
+    expect(refresh.logs('day.open')).toHaveLength(1);
+    expect(refresh.statuses('events').at(-1)).toBe('COMPLETE');
+    const append = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
+    const output = await fixture.read(append, refresh.lastStates());
+    expect([output.code, output.records('events')]).toEqual([0, []]);
+  });
+
   it('of a full refresh sends every day, also today', async () => {
     fixture = await SourceFixture.start();
     const modes = { sync_mode: 'full_refresh', generation_id: 2, minimum_generation_id: 0 };
@@ -54,6 +65,7 @@ describe('append', () => {
     const output = await fixture.read(catalog, undefined, { start_date: START });
     const ids = output.records('events').map((data) => String(data.df_event_detail_log_id));
     expect(ids.sort()).toEqual(truth('2026-01-20'));
+    expect(output.states('events')[2]).not.toHaveProperty('unfinished_overwrite');
   });
 
   it('is refused with other filters than before', async () => {
