@@ -4,7 +4,7 @@ import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
 const URL = 's3://bucket/lake';
 
-it('a bucket is loaded and verified without SDK output on stderr; a refusal is one sentence with its exit code', async () => {
+it('a bucket is loaded and verified without SDK output on stderr, and a refusal is one sentence', async () => {
   const [fixture, s3] = [await CliFixture.start(), await FakeS3.start()];
   onTestFinished(() => fixture.close());
   onTestFinished(() => s3.close());

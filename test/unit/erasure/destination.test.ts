@@ -175,7 +175,7 @@ describe('a sync', () => {
     expect(statsOf(output)).toEqual([counts(0, 2), counts(1)]);
   });
 
-  it('counts in the state of a stream the rows of that stream alone, not those of its name in another namespace', async () => {
+  it('counts in the state of a stream its own rows alone, not those of its name in another namespace', async () => {
     const catalog = { streams: [people(), people({}, { namespace: 'shop' })].flatMap(({ streams }) => streams) };
     const inShop = (message: string) => message.replace('"people"', '"people","namespace":"shop"');
     const rows = [record('a'), inShop(record('b')), inShop(record('c')), state(1), inShop(state(2))];
@@ -183,7 +183,7 @@ describe('a sync', () => {
     expect([output.code, statsOf(output)]).toEqual([0, [counts(1), counts(2)]]);
   });
 
-  it('without rows, as one that clears the connection, echoes the states also of streams that it cannot take', async () => {
+  it('without rows, as one that clears the connection, echoes the states of all streams', async () => {
     const catalog = people({ destination_sync_mode: 'overwrite', generation_id: 2, minimum_generation_id: 2 });
     const states = [state(1), state(2).replace('people', 'strangers')];
     const output = await setup.write(states, {}, catalog);

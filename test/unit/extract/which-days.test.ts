@@ -190,7 +190,7 @@ it.each([false, true])(
   },
 );
 
-it('empty days that were requested as if an export included its end are read again once it is known that it does not', () => {
+it('empty days requested as if an export included its end are read again once it is known not to', () => {
   const settled = { rows: 0, requested_at: '2026-01-20T12:00:00.000Z' };
   const stored = loaded({ '2026-01-11': settled, '2026-01-12': { ...settled, to_date: '2026-01-13' } });
   const readAgain = (toDateInclusive: 'true' | 'false') =>
