@@ -50,8 +50,9 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 4. Who these rows are of, and how many each id has.
   const counts = countPeople(groupsByTable.flat(), hashKey);
 
-  // 5. Of ids without a row: the ids there that are probably the same.
-  const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
+  // 5. Of ids without a row: the ids there that are probably the same. A query with unified ids comes
+  // after another search, which has named them: to look again would take most of the time of this one.
+  const missingIds = query.unifiedIdsById ? [] : ids.filter((id) => !counts.rowCountById.has(id));
   const similarIds: IdInCell[][] = [];
   for (const { externalColumn } of searches) similarIds.push((await externalColumn?.similarIds(missingIds)) ?? []);
 
