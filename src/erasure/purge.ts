@@ -76,7 +76,7 @@ async function purgePlace(
         throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
       if (!settings.beginsNewList) refuseOlderList(name, people.state.suppressionLength, suppressionList.readLength());
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
-      await ledger.write(purgeLines(name, people, plan));
+      await ledger.write(() => purgeLines(name, people, plan));
       return await suppressionList.add(people.keyCheckByUnifiedId, { ...runtime, hashKey });
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
@@ -102,8 +102,8 @@ function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): Line
     const rows = people.rowCountById.get(id) ?? 0;
     const found = rows > 0 || (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0;
     // Another run may have had its answer since the plan: then no request is to come.
-    const isAnswered = ledger.history.of(id).answerTo(requestedAt, plan.again) !== undefined;
-    const again = (request === 'again' && !isAnswered) || undefined;
+    const isDue = request === 'again' && ledger.history.of(id).answerTo(requestedAt, plan.again) === undefined;
+    const again = isDue || undefined;
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, again } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;

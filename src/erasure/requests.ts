@@ -159,7 +159,7 @@ class Sender {
     const id = ledger.keys.idKey.hashOf(externalId);
     const otherAnswer = () => ledger.history.of(externalId).answerTo(requestedAt, settings.again);
     if (otherAnswer() === undefined) await this.#limiter.waitForTurn(this.#signal);
-    const isWritten = await ledger.write({ kind: 'before', id }, () => otherAnswer() === undefined);
+    const isWritten = await ledger.write(() => (otherAnswer() === undefined ? { kind: 'before', id } : []));
     if (!isWritten) {
       const answer = otherAnswer();
       return answer && { kind: answer.outcome, code: answer.code, message: 'answered before' };

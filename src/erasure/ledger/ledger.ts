@@ -27,6 +27,8 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
+type NewLines = LineContent | readonly LineContent[];
+
 /**
  * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. After
  * a write has failed every call fails. Without a folder nothing is kept.
@@ -92,27 +94,21 @@ export class Ledger {
   async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>, suppressionList?: { readLength(): number }) {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
     const line = { kind: 'begin', base_url, service_id, requested_by, reason, ...run } as const;
-    await this.#write(() => [{ ...line, suppressed: suppressionList?.readLength() }]);
+    await this.write(() => ({ ...line, suppressed: suppressionList?.readLength() }));
   }
 
   /**
-   * Writes a line, or several that follow each other. Resolves when they are on disk: only then may a request go out, or
-   * a place be changed. Resolves to false, and writes nothing, if `isWanted` says no once the lines of other runs are
-   * read.
+   * Writes a line, or several that follow each other. A function makes them once the lines of other runs are read.
+   * Resolves when they are on disk: only then may a request go out, or a place be changed. Resolves to false for none.
    */
-  async write(content: LineContent | readonly LineContent[], isWanted = () => true): Promise<boolean> {
-    const contents = [content].flat();
-    return await this.#write(() => (isWanted() ? contents : []));
-  }
-
-  /** Writes what `contentsNow` gives once the lines of other runs are read. Resolves to false if that is nothing. */
-  async #write(contentsNow: () => readonly LineContent[]): Promise<boolean> {
+  async write(content: NewLines | (() => NewLines)): Promise<boolean> {
     const { ledgerDir: folder } = this.#settings;
     const { keyCheck: key_check } = this.keys.lineKey;
     const linesNow = () => {
       // Under the lock, so that the times of the lines rise.
       const at = new Date(this.#clock.now()).toISOString();
-      return contentsNow().map((content) => ({ v: 1, run: this.runId, at, key_check, ...content }) as const);
+      const contents = [typeof content === 'function' ? content() : content].flat();
+      return contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
     };
     const writing = this.#writes.then(() => {
       if (folder === undefined) return linesNow();

@@ -338,16 +338,15 @@ describe('a suppression list in the folder of the ledger', () => {
 
 it('a new request that another run has answered since the plan leaves nothing open', async () => {
   useProfiles(csvOf(['A', u('a')], ['B', u('b')]), { requested_at_field: 'at' });
-  await load([row('a'), row('b')], DUCKDB);
-  const request = (time: string) =>
-    erase('--file', writeList('requests.csv', `id,at\nA,${time}\n`), '--column', 'id', ...IN());
-  await request('2026-01-10T00:00:00Z');
-  const others = ['2026-02-20T00:00:00Z'];
-  const afterOthers: Parameters<typeof withCall>[2] = async (begin, ...run) => {
-    for (const time of others.splice(0)) await request(time);
-    return begin(...run);
-  };
-  await withCall(Ledger.prototype, 'begin', afterOthers, () => request('2026-02-20T00:00:00Z'));
+  await load([row('a'), row('b')], DUCKDB, LAKE);
+  const request = (time: string, place: string) =>
+    erase('--file', writeList('requests.csv', `id,at\nA,${time}\n`), '--column', 'id', ...only(place));
+  await request('2026-01-10T00:00:00Z', DUCKDB);
+  // The first line begins the run; the other run is there before those of the purge.
+  const turns = [() => {}, () => request('2026-02-20T00:00:00Z', LAKE)];
+  const afterOthers: Parameters<typeof withCall>[2] = (write, ...lines) =>
+    Promise.resolve(turns.shift()?.()).then(() => write(...lines));
+  await withCall(Ledger.prototype, 'write', afterOthers, () => request('2026-02-20T00:00:00Z', DUCKDB));
   expect([requestedIds(), (await proofOf('A'))[0]]).toEqual([['A', 'A'], 0]);
 });
 

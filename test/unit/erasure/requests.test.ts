@@ -34,9 +34,9 @@ async function send(ids: readonly string[], answer: Answering, options: SendOpti
   const ledger = await Ledger.open(service, { clock, isPlan: false, ids });
   await ledger.begin({ ids: ids.length, places: [], requests: true });
   const { write } = ledger;
-  ledger.write = (content, isWanted) => {
-    for (const { kind } of [content].flat()) onLine?.(kind);
-    return write.call(ledger, content, isWanted);
+  ledger.write = (content) => {
+    for (const { kind } of [typeof content === 'function' ? content() : content].flat()) onLine?.(kind);
+    return write.call(ledger, content);
   };
   const deleter = {
     async deleteProfile(id: string, _: AbortSignal, hasConfirmed: () => boolean) {
