@@ -47,7 +47,7 @@ export const codecOf = (type: ColumnType, zone: Zone | undefined): ColumnCodec =
 
 /** Tells in which forms cells are written, one cell after the other. */
 export class CellClassifier {
-  /** The time of the last cell that is a date or datetime. */
+  /** The time of the cell that was classified last, if it is a date or datetime. */
   readonly time = new WallTime();
 
   /**

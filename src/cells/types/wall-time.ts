@@ -50,13 +50,14 @@ export class WallTime {
    */
   read(bytes: Uint8Array, start: number, end: number): CellForms {
     const length = end - start;
-    if (length < DATE_LENGTH) return 0;
+    const separator = bytes[start + 4];
+    // Most cells end here, so that they cost little.
+    if (length < DATE_LENGTH || (separator !== HYPHEN && separator !== DOT)) return 0;
     const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
     if (year < 1) return 0;
     this.year = year;
-    const separator = bytes[start + 4];
     if (separator === DOT) return this.#readDot(bytes, start + 5, end);
-    if (separator !== HYPHEN || bytes[start + 7] !== HYPHEN) return 0;
+    if (bytes[start + 7] !== HYPHEN) return 0;
     if (!this.#setDay(twoDigits(bytes, start + 5), twoDigits(bytes, start + 8))) return 0;
     if (length > DATE_LENGTH) return this.#readClock(bytes, start + DATE_LENGTH, end);
     this.#setClock(0, 0, 0);
