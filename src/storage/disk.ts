@@ -68,10 +68,11 @@ export class DiskStorage implements Storage {
     return this.#withWriteErrors(async () => {
       const { fullPath, mode } = await this.#prepareFile(path);
       setMode(localPath, mode);
-      giveToFolderOwner(localPath, dirname(fullPath));
       // As in a bucket its time is that of its arrival, by which others know how long no commit has named it.
+      // Where all files belong to another user, as on SMB, it cannot be set.
       const now = systemClock.now() / 1_000;
-      await utimes(localPath, now, now);
+      await utimes(localPath, now, now).catch(() => {});
+      giveToFolderOwner(localPath, dirname(fullPath));
       await replaceFile(fullPath, { finishedPath: localPath });
     });
   }

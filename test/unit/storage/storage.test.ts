@@ -33,6 +33,12 @@ const failure = (exitCode: number, said: string) => ({ exitCode, message: expect
 const pathsIn = async (storage: Storage, folder: string, after?: string): Promise<string[]> =>
   (await listAll(storage, folder, after)).map(({ path }) => path);
 
+const local = (text: string) => {
+  const path = join(dir, 'local');
+  writeFileSync(path, text);
+  return path;
+};
+
 const STORES = {
   'a folder': () => openStorage(join(dir, 'place'), { env: {}, signal }),
   'a bucket': () => openStorage('s3://bucket/lake', { env: s3.env, signal }),
@@ -45,11 +51,6 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
   });
   afterEach(() => storage.close());
 
-  const local = (text: string) => {
-    const path = join(dir, 'local');
-    writeFileSync(path, text);
-    return path;
-  };
   const text = async (path: string) => (await storage.read(path))?.toString();
   const paths = (folder: string, after?: string) => pathsIn(storage, folder, after);
 
@@ -59,7 +60,9 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
     expect(await text('a/x')).toBe('one');
     await storage.write('a/x', 'three');
     expect(await text('a/x')).toBe('three');
-    await storage.moveIn(local('four'), 'a/x');
+    // Only the owner of a file may set its time.
+    const refuse = () => Promise.reject(systemError('EPERM', 'utimes'));
+    await withCall(fs.promises, 'utimes', refuse, () => storage.moveIn(local('four'), 'a/x'));
     expect(await text('a/x')).toBe('four');
     expect(await storage.read('a/none')).toBeUndefined();
     await checkConditionalWrites(storage);
@@ -250,10 +253,8 @@ describe('failures of a bucket', () => {
     await using(async (storage) => {
       await checkConditionalWrites(storage);
       await storage.write('events/x', 'text');
-      expect([String(await storage.read('events/x')), await pathsIn(storage, 'events')]).toEqual([
-        'text',
-        ['events/x'],
-      ]);
+      expect(String(await storage.read('events/x'))).toBe('text');
+      expect(await pathsIn(storage, 'events')).toEqual(['events/x']);
     });
   });
 
@@ -264,8 +265,7 @@ describe('failures of a bucket', () => {
   });
 
   it('do not come after an upload: a file that one request cannot send is refused before', async () => {
-    const path = join(dir, 'huge');
-    writeFileSync(path, '');
+    const path = local('');
     truncateSync(path, 5 * 2 ** 30 + 1);
     const put = using((storage) => storage.moveIn(path, 'events/x'));
     await expect(put).rejects.toMatchObject(failure(2, 'at most 5 GiB: drop columns'));
