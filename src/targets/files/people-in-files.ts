@@ -60,14 +60,13 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<Removal> {
   return withPlace(format, options, 'change', async (place, versionAtOpen) => {
+    const { engine, localFiles } = place;
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
-      const { people, stateAfter, rewrites } = await place.engine.transaction(() => planRemoval(place, version, query));
+      const { people, stateAfter, rewrites } = await engine.transaction(() => planRemoval(place, version, query));
       const fileChanges: FileChange[] = [];
       for (const { file, tableAfter, leavingSql } of rewrites) {
-        fileChanges.push(
-          await place.engine.transaction(() => rewriteFile(place.localFiles, file, tableAfter, leavingSql)),
-        );
+        fileChanges.push(await engine.transaction(() => rewriteFile(localFiles, file, tableAfter, leavingSql)));
       }
       const suppressionLength = await onFound(people);
       return {

@@ -103,8 +103,7 @@ async function readProfiles(place: OpenPlace, tableBefore: DeltaTable | undefine
 
 async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
   const text = await storage.read(LAST_RUN_PATH);
-  const isRunRecord = (value: unknown): value is RunRecord => isObject(value);
-  return parseJsonOfKind(isRunRecord, text?.toString('utf8') ?? '');
+  return parseJsonOfKind(isObject, text?.toString('utf8') ?? '') as RunRecord | undefined;
 }
 
 function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
