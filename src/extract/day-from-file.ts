@@ -63,7 +63,7 @@ export async function loadDayFromFile<T>(
       source: 'file',
     });
     checkAgainstStored(checkedDay.receipt, fileToLoad);
-    return await store(checkedDay, { oldestDay, start: state?.start_date ?? day, fingerprints, alwaysWrites: true });
+    return await store(checkedDay, { start: state?.start_date ?? day, fingerprints, alwaysWrites: true });
   } finally {
     await spool.remove();
   }

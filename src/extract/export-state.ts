@@ -3,13 +3,9 @@ import { addDays, type Day, laterOf } from '../base/days.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemTexts } from '../base/validator.ts';
-import { lastDayBegunAnywhere, lastDayOver } from './calendar.ts';
+import { lastDayBegunAnywhere } from './calendar.ts';
 import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
-import { usualRowsIfImplausible } from './plausibility.ts';
-
-/** Days after a day was over in which the rest of it may still come. */
-const READ_AGAIN_DAYS = 7;
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
@@ -28,8 +24,6 @@ export interface ExportState {
   readonly to_date_inclusive?: boolean;
   /** False if the files of the service end without a line end. */
   readonly final_newline?: boolean;
-  /** Days that are over, have no rows or are implausible, and are read again by the next run. */
-  readonly read_again?: readonly Day[];
   /** Days that were wanted and are no longer exported. */
   readonly gaps?: readonly Day[];
   /** What the state of a stream keeps of the days that were read: the last ones, and all from the cursor on. */
@@ -39,8 +33,6 @@ export interface ExportState {
 
 /** What a commit stores beside the days, or needs to know of the run. */
 export interface CommitInfo {
-  /** The first day that is most likely still exported. */
-  readonly oldestDay: Day;
   /** The start, if the place has none yet. */
   readonly start: Day;
   readonly fingerprints: SettingsFingerprints;
@@ -52,8 +44,6 @@ export interface CommitInfo {
   readonly hasFinalNewline?: boolean | undefined;
   /** Gaps that this run has found, under `on_gap: warn`. */
   readonly gaps?: readonly Day[];
-  /** True under plain append, which reads only days without rows again. Default false. */
-  readonly appends?: boolean;
 }
 
 /**
@@ -83,33 +73,11 @@ export function stateAfter(
     service: fingerprints.serviceHash,
     filters: fingerprints.filtersHash,
     ...(hashed !== undefined && { hashed }),
-    read_again: daysToReadAgain(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesToDate !== undefined && { to_date_inclusive: includesToDate }),
     ...(lacksFinalNewline && { final_newline: false }),
     ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
   };
-}
-
-/**
- * The empty or implausible days that are still exported, in order, but for those that were requested a week after they
- * were over. An empty day whose request asked for too little does not count as requested.
- */
-export function daysToReadAgain(
-  receipts: ReceiptsByDay,
-  { oldestDay, appends = false, includesToDate }: Pick<CommitInfo, 'oldestDay' | 'appends' | 'includesToDate'>,
-): Day[] {
-  const isReadAgain = ([day, receipt]: readonly [Day, ReceiptSummary]) => {
-    const { rows, is_over, requested_at, pruned, to_date } = receipt;
-    if (!is_over || pruned === true || day < oldestDay) return false;
-    if (rows === 0 && includesToDate === false && to_date === day) return true;
-    if (day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS)) return false;
-    return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
-  };
-  return [...receipts]
-    .filter(isReadAgain)
-    .map(([day]) => day)
-    .sort();
 }
 
 /** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */

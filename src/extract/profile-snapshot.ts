@@ -72,7 +72,7 @@ export async function loadSnapshot(
       verifiedAt: clock.now(),
     });
     // It replaces the one before also if it is the same.
-    await store(snapshot, { oldestDay: day, start: day, fingerprints, alwaysWrites: true });
+    await store(snapshot, { start: day, fingerprints, alwaysWrites: true });
   } finally {
     await spool.remove();
   }

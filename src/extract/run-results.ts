@@ -122,16 +122,14 @@ export class RunResults {
   }
 
   commitInfo(): CommitInfo {
-    const { settings, fingerprints, appends, mode, state, start, oldestDay } = this.#plan;
+    const { settings, fingerprints, mode, state, start } = this.#plan;
     const lastUnwanted = this.#unwantedDays.at(-1);
     // A history that has no start yet begins after the days that nobody wanted before.
     const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
     const { includesToDate, hasFinalNewline } = this.#deps.service;
     return {
-      oldestDay,
       start: isShortened ? laterOf(start, addDays(lastUnwanted, 1)) : start,
       fingerprints,
-      appends,
       alwaysWrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : [...this.gaps],
       includesToDate: settings.toDateInclusive === 'auto' ? includesToDate : undefined,

@@ -6,9 +6,13 @@ import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { LogEvent, Logger } from '../base/log.ts';
 import { lastDayBegunAnywhere, lastDayOver, oldestExportedDay, todayIn } from './calendar.ts';
-import { hasOtherFilters, type ReceiptsByDay } from './checked-day.ts';
+import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
-import { checkState, daysToReadAgain, type ExportState, isComplete } from './export-state.ts';
+import { checkState, type ExportState, isComplete } from './export-state.ts';
+import { usualRowsIfImplausible } from './plausibility.ts';
+
+/** Days after a day was over in which the rest of it may still come. */
+const READ_AGAIN_DAYS = 7;
 
 export interface PlanInput {
   readonly settings: ExportSettings;
@@ -151,8 +155,9 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   // Only `--from` reads a gap, or a day whose rows were removed.
   const isReadable = (day: Day) =>
     day >= oldestDay && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
-  const options = { oldestDay, appends, includesToDate: includesToDateOf(basis) };
-  const emptyOrImplausibleDays = daysToReadAgain(receipts, options).filter((day) => day >= start);
+  const emptyOrImplausibleDays = daysToReadAgain(receipts, includesToDateOf(basis), appends).filter(
+    (day) => day >= start,
+  );
   const daysOfOtherFilters = [...receipts.keys()].filter((day) => isOfOtherFilters(day, basis));
   const daysReadAgain = union(emptyOrImplausibleDays, daysOfOtherFilters).filter(isReadable);
   const notes = [
@@ -171,6 +176,25 @@ function planSyncDays(basis: PlanBasis): RunPlan {
     days: union(lookbackDays, daysReadAgain, incompleteDays),
     lookedBackTo: isForLateEventsAlone ? oldestLookback : undefined,
   };
+}
+
+/**
+ * The empty or implausible days, but for those that were requested a week after they were over. An empty day whose
+ * request asked for too little does not count as requested. Plain append reads only days without rows again.
+ */
+export function daysToReadAgain(
+  receipts: ReceiptsByDay,
+  includesToDate: boolean | undefined,
+  appends = false,
+): readonly Day[] {
+  const isReadAgain = ([day, receipt]: readonly [Day, ReceiptSummary]) => {
+    const { rows, is_over, requested_at, pruned, to_date } = receipt;
+    if (!is_over || pruned === true) return false;
+    if (rows === 0 && includesToDate === false && to_date === day) return true;
+    if (day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS)) return false;
+    return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
+  };
+  return [...receipts].filter(isReadAgain).map(([day]) => day);
 }
 
 const isOfOtherFilters = (day: Day, { receipts, fingerprints }: PlanBasis): boolean =>

@@ -2,6 +2,7 @@ import { type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
+import { daysToReadAgain } from '../../extract/which-days.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
@@ -34,17 +35,19 @@ export function reportedDays(report: PlaceReport, now: number, historyDays: numb
   const firstDay = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
   if (firstDay === undefined) return [];
   const lastDay = laterOf(today, recordedDays.at(-1) ?? today);
+  const daysReadAgain = daysToReadAgain(receipts, exportState?.to_date_inclusive);
   return daysOf(firstDay, lastDay).map((day) => {
     const daysLeft = daysUntilLost(day, today, historyDays);
-    return { day, state: stateOfDay(day, daysLeft, report), rows: receipts.get(day)?.rows, daysLeft };
+    const state = stateOfDay(day, daysLeft, daysReadAgain, report);
+    return { day, state, rows: receipts.get(day)?.rows, daysLeft };
   });
 }
 
 /** The first of these that holds: a day may be in several at once. */
-function stateOfDay(day: Day, daysLeft: number, { state }: PlaceReport): DayState {
+function stateOfDay(day: Day, daysLeft: number, daysReadAgain: readonly Day[], { state }: PlaceReport): DayState {
   const { exportState, receipts } = state.events;
   const receipt = receipts.get(day);
-  if (exportState?.read_again?.includes(day) && receipt?.is_over) return 'read-again';
+  if (daysLeft >= 0 && daysReadAgain.includes(day)) return 'read-again';
   if (receipt?.pruned) return 'pruned';
   if (receipt?.is_over) return 'loaded';
   if (exportState?.gaps?.includes(day) || daysLeft < 0) return 'lost';

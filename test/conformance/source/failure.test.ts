@@ -85,7 +85,6 @@ describe('a read that fails', () => {
     grown['2026-01-18'] = { ...grown['2026-01-18'], rows: 1 };
     const second = await fixture.read(catalog, savedStates({ ...state, days: grown }, 'events'), config);
     expect(second.logs('day.implausible').join()).toContain('2026-01-18');
-    expect(second.states('events').at(-1)?.read_again).toEqual(['2026-01-18']);
   });
 
   it('asks in the next attempt of a full refresh for the days that it could not take for empty', async () => {

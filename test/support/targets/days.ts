@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type Clock, DAY_MS, systemClock } from '../../../src/base/clock.ts';
-import { addDays, type Day, dayAt, startOf } from '../../../src/base/days.ts';
+import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
@@ -68,7 +68,6 @@ export class Days {
 
   commitInfo(start: Day, hashedColumns: HashedColumns = NOTHING_HASHED): CommitInfo {
     return {
-      oldestDay: addDays(dayAt(this.clock.now()), -30),
       start,
       // Days that were loaded before have another hash of their settings.
       fingerprints: { serviceHash: HASH, filtersHash: hashedColumns.key_check?.padEnd(64, '0') ?? HASH, hashedColumns },

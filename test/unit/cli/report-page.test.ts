@@ -42,15 +42,17 @@ describe('the page of a target', () => {
     expect(page).toContain('class="lost-soon" title="2026-01-15: lost after today"');
   });
 
-  it('shows a day that is not over as read so far, each day under its weekday, each state in a colour', async () => {
+  it('shows what the next run does with a day, each day under its weekday, each state in a colour', async () => {
     const report = exampleReport();
     const open = { ...receiptOf('2026-02-10'), is_over: false };
     const pruned = { ...receiptOf('2026-01-17'), pruned: true as const };
-    const receipts = receiptsOf([...report.state.events.receipts.values(), open, pruned]);
+    const empty = { ...receiptOf('2026-02-06'), rows: 0 };
+    const receipts = receiptsOf([...report.state.events.receipts.values(), open, pruned, empty]);
     const page = await reportPage({ ...report, state: { events: { ...report.state.events, receipts } } }, OPTIONS);
     const days = section(page, 'Days');
     expect(days).toContain('class="so-far" title="2026-02-10: so far');
     expect(days).toContain('class="pruned" title="2026-01-17: pruned');
+    expect(days).toContain('class="read-again" title="2026-02-06: read again, 0 rows');
     // 1 February 2026 is a Sunday.
     const shown = [...days.matchAll(/<span class="swatch ([a-z-]+)">/g)].map(([, state]) => state);
     expect(shown).toHaveLength(7);

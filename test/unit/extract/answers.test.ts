@@ -91,7 +91,7 @@ describe('a day without rows', () => {
   it.each(['header', '204', '404', 'zero_bytes', 'list'] as const)('answered with %s is empty', async (empty) => {
     const { target } = await run({ rows: gap, days: { empty } });
     expect(target.receipts.get('2026-01-17')).toMatchObject({ rows: 0, is_over: true });
-    expect(target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-17'] });
+    expect(target.state).toMatchObject({ from_date: '2026-01-20' });
     expect(requestsOf('2026-01-17')).toBe(empty === 'header' ? 1 : 2);
     expect(fixture.events('day.empty_answer')).toHaveLength(empty === 'header' ? 0 : 1);
   });
@@ -577,7 +577,7 @@ describe('an implausible day', () => {
   it('is warned about and read again until it is whole', async () => {
     await run({ rows: few }, settings);
     expect(fixture.extraction?.results.implausibleDays).toEqual(['2026-01-18']);
-    expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-18'] });
+    expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20' });
     fixture.serve({ rows: usual });
     fixture.clock.time += 24 * HOUR;
     await fixture.run(settings);
@@ -585,7 +585,6 @@ describe('an implausible day', () => {
       { message: expect.stringMatching(/far fewer rows.*2026-01-18/) },
     ]);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(120);
-    expect(fixture.target.state?.read_again).toEqual([]);
   });
 });
 

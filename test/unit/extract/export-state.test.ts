@@ -18,7 +18,6 @@ const receipts = (days: readonly Day[], more: Partial<ReceiptSummary> = {}) =>
   new Map(days.map((day) => [day, receipt(more)]));
 
 const facts = (more: Partial<CommitInfo> = {}): CommitInfo => ({
-  oldestDay: '2025-12-21',
   start: '2026-01-10',
   fingerprints: fingerprintsOf({ ...SETTINGS }),
   alwaysWrites: false,
