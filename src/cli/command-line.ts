@@ -1,12 +1,11 @@
-// yargs splits a command line into options and words, and writes the help. This file checks their values: the messages
-// of yargs repeat words, which may be ids or secrets. Of `load duckdb a.duckdb a.csv --day 2026-01-17 -q`:
+// yargs splits the words behind a command into options and arguments, and writes the help. This file checks their values:
+// the messages of yargs repeat words, which may be ids or secrets. Of `load duckdb a.duckdb a.csv --day 2026-01-17 -q`:
 //
-//   command     load, the first word that is no option's
+//   command     load, the first word
 //   arguments   target, place and file, which the other words give in their order
 //   options     day with its word, quiet with `true`, and those that are left out, with no word
 
 import yargs, { type Argv } from 'yargs';
-import { credentialsError, hasCredentials } from '../base/address.ts';
 import { configError, UserError } from '../base/errors.ts';
 import { nearest } from '../config/nearest.ts';
 import {
@@ -16,6 +15,7 @@ import {
   type OptionTable,
   type OptionValues,
   optionName,
+  pathOption,
   textOption,
   unknownNameError,
 } from './command.ts';
@@ -24,8 +24,8 @@ import { CONFIG_KEYS } from './configuration.ts';
 
 export type NamedCommand = Command & { readonly name: string };
 
-/** What a page of help is about; `config` are the keys of the configuration. */
-export type HelpTopic = 'program' | 'version' | 'config' | NamedCommand;
+/** What a page of help is about. */
+export type HelpTopic = 'program' | 'version' | NamedCommand;
 
 type RunValues = OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
 
@@ -67,45 +67,36 @@ export function declareOptions<T>(parser: Argv<T>, options: OptionTable): Argv<T
 
 /** Reads a line: splits it, parses its values, and finds out what is wrong with it, if anything. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  if (argv[0] === 'help' && argv[1] === 'config') return { kind: 'help', topic: 'config' };
-  const line = wordsAsOptions(argv);
-  const { command, optionWords, words, wordCountProblem } = await splitLine(line);
-  const [commandWord, ...argumentWords] = words;
+  // `help sync` is `sync --help`.
+  const [name = '--help', ...line] = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv;
+  const command = await loadCommand(name);
   const options = optionsOf(command);
-  const commandArguments = command === undefined ? [] : argumentsOf(command, argumentWords);
+  const { optionWords, words, wordCountProblem } = await splitWords(command ? line : [name, ...line], options);
+  const commandArguments = command === undefined ? [] : argumentsOf(command, words);
   const commandOptions = Object.entries(options).map(([key, option]) => {
     return { key, option, name: optionName(key), words: [optionWords[key] ?? []].flat().map(String) };
   });
   const { values, valueProblem } = parseValues([...commandArguments, ...commandOptions]);
+  if (command === undefined && !name.startsWith('-'))
+    return wrongLine(unknownNameError('command', name, Object.keys(COMMANDS)), values);
   if (values.version === true) return { kind: 'help', topic: 'version' };
-  if (command !== undefined && values.help === true) return { kind: 'help', topic: command };
-
-  const optionProblem = unknownOptionError(optionWords, options);
-  // An unknown option at the start has taken the command's name as its word.
-  const hasLostCommand = line[0]?.startsWith('-') && optionProblem !== undefined;
-  const isUnknownCommand = command === undefined && commandWord !== undefined && !hasLostCommand;
-  // Behind an unknown command all options seem unknown.
-  const nameProblem = isUnknownCommand
-    ? unknownNameError('command', commandWord, Object.keys(COMMANDS))
-    : optionProblem;
-  const hasSurplusWord = command !== undefined && argumentWords.length > commandArguments.length;
+  if (values.help === true) return { kind: 'help', topic: command ?? 'program' };
+  if (command === undefined) return wrongLine(configError('the command comes first, then its options.'), values);
   // The word may be an id or a secret, and cannot be shown.
-  const surplusProblem = hasSurplusWord ? configError('there is a word too many.') : undefined;
+  const surplusProblem = words.length > commandArguments.length ? configError('there is a word too many.') : undefined;
   // A wrong number of words makes names seem unknown, and an unknown name values wrong.
-  const problem = wordCountProblem ?? nameProblem ?? valueProblem ?? surplusProblem;
-  if (problem !== undefined) {
-    const helpHint = `See dfinery-elt ${command === undefined ? '' : `${command.name} `}--help.`;
-    return { kind: 'wrong', problem: configError(`${problem.message} ${helpHint}`), values };
-  }
-  if (command === undefined) return { kind: 'help', topic: 'program' };
+  const problem = wordCountProblem ?? unknownOptionError(optionWords, options) ?? valueProblem ?? surplusProblem;
+  if (problem !== undefined) return wrongLine(problem, values, `${name} `);
   return { kind: 'run', command, values: values as RunValues };
 }
 
-/** The line with the word `help` or `version` at its start as an option: `sync --help` for `help sync`. */
-function wordsAsOptions(argv: readonly string[]): readonly string[] {
-  const [firstWord, ...otherWords] = argv;
-  if (firstWord === 'help') return [...wordsAsOptions(otherWords), '--help'];
-  return firstWord === 'version' ? ['--version'] : argv;
+/** `helpWords`: what stands before --help for the page that says what is right. */
+const wrongLine = ({ message }: UserError, values: Partial<RunValues>, helpWords = ''): CommandLine => {
+  return { kind: 'wrong', problem: configError(`${message} See dfinery-elt ${helpWords}--help.`), values };
+};
+
+async function loadCommand(name: string): Promise<NamedCommand | undefined> {
+  return Object.hasOwn(COMMANDS, name) ? { name, ...(await COMMANDS[name].load()).command } : undefined;
 }
 
 /** The values by key, without those that are given in a wrong way, and the first problem with one of these. */
@@ -125,16 +116,6 @@ function parseValues(options: readonly OptionWithWords[]) {
 
 export const optionsOf = (command?: Command): OptionTable => ({ ...command?.options, ...GLOBAL_OPTIONS });
 
-/** Splits a line. Its command is the first word that its options have not taken: `sync` of `--config load sync`. */
-async function splitLine(argv: readonly string[]) {
-  for (const name of argv.filter((word) => Object.hasOwn(COMMANDS, word))) {
-    const command = { name, ...(await COMMANDS[name].load()).command };
-    const parts = await splitWords(argv, optionsOf(command));
-    if (parts.words[0] === name) return { command, ...parts };
-  }
-  return { command: undefined, ...(await splitWords(argv, optionsOf())) };
-}
-
 /** What yargs makes of a line with these options: the words of each by its key, and the words that belong to none. */
 async function splitWords(argv: readonly string[], options: OptionTable) {
   let wordCountProblem: UserError | undefined;
@@ -146,7 +127,7 @@ async function splitWords(argv: readonly string[], options: OptionTable) {
   return { optionWords, words: words.map(String), wordCountProblem };
 }
 
-const PLACE_ARGUMENTS = { target: textOption('A target'), place: textOption('A place of it') };
+const PLACE_ARGUMENTS = { target: textOption('A target'), place: pathOption('A place of it') };
 
 /** The arguments of a command with their words. TARGET PLACE are left out where no word remains for them. */
 function argumentsOf({ targets, arguments: otherArguments = {} }: Command, words: readonly string[]) {
@@ -171,8 +152,6 @@ type OptionWithWords = ReturnType<typeof argumentsOf>[number];
 
 /** Gives the value. Throws a UserError for an option that is given in a wrong way. */
 function parseOption({ option, name, words }: OptionWithWords): unknown {
-  // Messages, logs and notifications repeat addresses.
-  if (words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (option.wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
   return option.parse(words, name);

@@ -1,4 +1,4 @@
-import { hasCredentials } from '../base/address.ts';
+import { credentialsError, hasCredentials } from '../base/address.ts';
 import { isDay } from '../base/days.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
@@ -101,6 +101,15 @@ export function wordOption<T>(
 
 export const textOption = (description: string) => wordOption(description, 'a text', (word) => word);
 
+/** A path, or an address without credentials: messages, logs and notifications repeat it. */
+export const pathOption = (description: string): Option<string | undefined> => ({
+  ...textOption(description),
+  parse([path], name) {
+    if (hasCredentials(path)) throw credentialsError(name);
+    return path;
+  },
+});
+
 export const dayOption = (description: string) =>
   wordOption(description, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
 
@@ -146,7 +155,7 @@ export const DAY_OPTIONS = {
 
 /** The options of every command. */
 export const GLOBAL_OPTIONS = underHeading('Options of all commands', {
-  config: textOption('Configuration file; default dfinery.json'),
+  config: pathOption('Configuration file; default dfinery.json'),
   json: flagOption('The result as one JSON object on the last line of stdout'),
   quiet: { ...flagOption('Log errors alone, show no progress'), short: 'q' },
   verbose: { ...flagOption('Log debug lines, too'), short: 'v' },

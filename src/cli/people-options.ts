@@ -1,5 +1,6 @@
 // What `forget` and `person` share: their options, the list that these name, and the search for its people.
 
+import { credentialsError, hasCredentials } from '../base/address.ts';
 import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { IdList } from '../erasure/list/id-list.ts';
@@ -7,7 +8,7 @@ import { readList } from '../erasure/list/list-file.ts';
 import { namedPlace, type SearchSettings } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { type OptionValues, textOption, underHeading } from './command.ts';
+import { type OptionValues, pathOption, textOption, underHeading } from './command.ts';
 import { type CommandConfig, requireExportKeys, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkedTarget, placeOf } from './places.ts';
@@ -18,17 +19,20 @@ export const WHERE_HEADING = 'Where, and how people are found';
 export const PEOPLE_OPTIONS = {
   ...underHeading(WHOM_HEADING, {
     id: textOption('An external ID'),
-    file: textOption('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
+    file: pathOption('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
     column: textOption('Name of the column with the external IDs'),
   }),
   ...underHeading(WHERE_HEADING, {
     in: {
       description: 'A target and its place, as often as there are places; default: erasure.places',
       wordCount: 2,
-      parse: (words) => words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : [])),
+      parse(words, name) {
+        if (words.some(hasCredentials)) throw credentialsError(name);
+        return words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : []));
+      },
     },
     byColumn: textOption('Column of the places that holds the external ID; default: erasure.by_column'),
-    mapping: textOption(
+    mapping: pathOption(
       'In place of the profiles of the service: a file with the columns external_id and df_unified_id',
     ),
   }),

@@ -6,7 +6,7 @@ import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import type { Place } from '../../targets/contract.ts';
 import { duckdb } from '../../targets/targets.ts';
-import { defineCommand, textOption, withDefault } from '../command.ts';
+import { defineCommand, pathOption, withDefault } from '../command.ts';
 import { readConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { placeOf } from '../places.ts';
@@ -21,7 +21,7 @@ const EVENTS_PER_DAY = 2_000;
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
 export const command = defineCommand({
-  arguments: { file: withDefault(DEFAULT_FILE, textOption('The DuckDB file')) },
+  arguments: { file: withDefault(DEFAULT_FILE, pathOption('The DuckDB file')) },
   examples: ['demo', 'demo mine.duckdb'],
   docsPage: 'getting-started.md',
   async run({ file }, context) {

@@ -19,6 +19,7 @@ import {
   numberOption,
   type OptionValues,
   optionName,
+  pathOption,
   textOption,
   underHeading,
 } from '../command.ts';
@@ -64,13 +65,13 @@ const PROOF_OPTIONS = {
   column: PEOPLE_OPTIONS.column,
   ...underHeading('Proof', {
     proof: textOption('An external ID: when the service deleted it, and how many rows left which place'),
-    proofFile: textOption('The same for each ID of a list, with --column as for --file'),
-    output: { ...textOption('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
+    proofFile: pathOption('The same for each ID of a list, with --column as for --file'),
+    output: { ...pathOption('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
     head: HEAD_OPTION,
   }),
 };
 const LEDGER_OPTIONS = underHeading('Proof', {
-  verifyLedger: textOption('A ledger: was anything in it changed?'),
+  verifyLedger: pathOption('A ledger: was anything in it changed?'),
   head: HEAD_OPTION,
 });
 const OPTIONS = { ...LIST_OPTIONS, ...SUPPRESSED_OPTIONS, ...PROOF_OPTIONS, ...LEDGER_OPTIONS };

@@ -10,14 +10,14 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { type ColumnSettings, configuredTypeOf } from '../../table/column-type.ts';
-import { defineCommand, required, textOption } from '../command.ts';
+import { defineCommand, pathOption, required } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import { readPinnedTypes } from '../pinned-types.ts';
 import { tableLines } from '../terminal/layout.ts';
 
 export const command = defineCommand({
-  arguments: { file: required(textOption('The CSV file')) },
-  options: { schema: textOption('Pinned schema, as discover prints it: shows what would be rescued') },
+  arguments: { file: required(pathOption('The CSV file')) },
+  options: { schema: pathOption('Pinned schema, as discover prints it: shows what would be rescued') },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   docsPage: 'days-and-types.md',
   async run({ file, schema, config: path }, context) {

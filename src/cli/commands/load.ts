@@ -5,7 +5,7 @@ import { readFilterForPlace } from '../../erasure/suppression-list.ts';
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { dayOption, defineCommand, required, textOption } from '../command.ts';
+import { dayOption, defineCommand, pathOption, required } from '../command.ts';
 import { type PlanConfig, requirePlanKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { loadOptions, readPlaceAndConfig, storedState } from '../places.ts';
@@ -15,7 +15,7 @@ import { withElapsedTime } from '../terminal/progress.ts';
 
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,
-  arguments: { file: required(textOption('The CSV file of the day')) },
+  arguments: { file: required(pathOption('The CSV file of the day')) },
   options: { day: required(dayOption('The day whose rows it has, yyyy-MM-dd')) },
   examples: [
     'load duckdb events.duckdb 2026-01-17.csv --day 2026-01-17',

@@ -5,14 +5,14 @@ import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
-import { defineCommand, textOption } from '../command.ts';
+import { defineCommand, pathOption } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
 import { PEOPLE_OPTIONS, readIdList, withPeopleSearch } from '../people-options.ts';
 
 export const command = defineCommand({
   options: {
     ...PEOPLE_OPTIONS,
-    output: { ...textOption('A new file (mode 0600); default: stdout'), short: 'o' },
+    output: { ...pathOption('A new file (mode 0600); default: stdout'), short: 'o' },
   },
   examples: [
     'person --id A-1001 --in duckdb f.duckdb --by-column member',

@@ -1,7 +1,7 @@
 import { formatBytes } from '../../base/quantities.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { defineCommand, required, textOption } from '../command.ts';
+import { defineCommand, pathOption, required } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { readPlaceAndConfig } from '../places.ts';
 import { writePage } from '../report/page.ts';
@@ -11,7 +11,7 @@ import { withElapsedTime } from '../terminal/progress.ts';
 export const command = defineCommand({
   targets: STATEFUL_TARGETS,
   options: {
-    output: { ...required(textOption('The page, one file of HTML; - for stdout')), short: 'o' },
+    output: { ...required(pathOption('The page, one file of HTML; - for stdout')), short: 'o' },
   },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   docsPage: 'look-at-the-data.md',

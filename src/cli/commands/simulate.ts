@@ -1,12 +1,12 @@
 import { onAbort } from '../../base/abort.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
-import { defineCommand, numberOption, textOption, withDefault } from '../command.ts';
+import { defineCommand, numberOption, pathOption, withDefault } from '../command.ts';
 
 export const command = defineCommand({
   options: {
     port: withDefault('8585', numberOption('Port on 127.0.0.1; 0 takes a free one', 0, 65_535)),
-    scenario: textOption('JSON file with what the service does (docs/simulator.md)'),
+    scenario: pathOption('JSON file with what the service does (docs/simulator.md)'),
   },
   examples: ['simulate', 'simulate --port 0 --scenario scenario.json'],
   docsPage: 'simulator.md',

@@ -2,7 +2,7 @@ import { addressProblem } from '../../base/address.ts';
 import { configError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isStdout, TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, durationOption, flagOption, textOption } from '../command.ts';
+import { DAY_OPTIONS, defineCommand, durationOption, flagOption, pathOption, textOption } from '../command.ts';
 import type { Context } from '../context.ts';
 import { logFailure } from '../failure.ts';
 import { readPlaceAndConfig } from '../places.ts';
@@ -15,7 +15,7 @@ export const command = defineCommand({
   targets: TARGETS,
   options: {
     ...DAY_OPTIONS,
-    schema: textOption('Pinned schema, as discover prints it'),
+    schema: pathOption('Pinned schema, as discover prints it'),
     maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h); longer: commit the days before, exit 3'),
     dryRun: flagOption('Show the plan; nothing is sent or stored'),
     notify: textOption('Address to notify of failures and changes; others here see it, notify_url hides it'),

@@ -189,12 +189,4 @@ describe('the configuration of the command line', () => {
     expect(stdout).not.toContain('canary');
     expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown keys: \*+, \*+, \*+\.\n$/)]);
   });
-
-  it('is shown by help config: every variable with its meaning, no secret', async () => {
-    const { code, stdout } = await run(REQUIRED, 'help config');
-    expect(code).toBe(0);
-    expect(stdout).toContain('  DFINERY_LOOKBACK_DAYS  (a whole number; 3)\n      Days before the cursor');
-    expect(stdout).toContain('DFINERY_LEDGER_DIR');
-    expect(stdout).not.toContain('canary');
-  });
 });

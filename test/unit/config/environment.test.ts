@@ -6,9 +6,8 @@ import erasure from '../../../schemas/erasure-config.json' with { type: 'json' }
 import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { CONFIG_KEYS } from '../../../src/cli/configuration.ts';
-import { describeForm } from '../../../src/cli/help.ts';
-import { readVariables, refuseUnknownVariables } from '../../../src/config/environment.ts';
-import { type ConfigSchema, configKeysOf } from '../../../src/config/keys.ts';
+import { readVariables, refuseUnknownVariables, variableFormOf } from '../../../src/config/environment.ts';
+import { type ConfigKey, type ConfigSchema, configKeysOf } from '../../../src/config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../../../src/config/local.ts';
 import { parsePart } from '../../../src/config/parse.ts';
 import { SOURCE_PART } from '../../../src/config/source.ts';
@@ -128,10 +127,16 @@ describe('the environment as a configuration', () => {
   });
 });
 
+function describeForm({ schema, isRequired }: ConfigKey): string {
+  const { enum: choices, airbyte_secret, default: defaultValue } = schema;
+  const form = airbyte_secret ? 'a secret' : (choices?.join(' or ') ?? variableFormOf(schema).form);
+  const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(defaultValue));
+  return `${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(defaultValue)}`}`;
+}
+
 function table(schema: ConfigSchema): string {
   const rows = configKeysOf(schema).map((configKey) => {
-    const form = describeForm(configKey).slice(1, -1).replaceAll('|', 'or');
-    return `| \`${configKey.key}\` | ${form} | ${configKey.schema.description ?? ''} |`;
+    return `| \`${configKey.key}\` | ${describeForm(configKey)} | ${configKey.schema.description ?? ''} |`;
   });
   return ['| key | value; default | meaning |', '|---|---|---|', ...rows, ''].join('\n');
 }
