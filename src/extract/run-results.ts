@@ -2,7 +2,7 @@ import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import type { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
-import type { DayResult, FailedDay, UnprovenDay } from './download/day-download.ts';
+import type { DayResult, FailedDay } from './download/day-download.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
@@ -17,8 +17,7 @@ import type { RunPlan } from './which-days.ts';
  *   gone, and wanted by nobody    a warning
  *   failed, and over              fails the run; at once, if it is the third that the service failed for
  *   failed, and open              a warning; fails a run that loaded no day
- *   unproven                      a day without rows, if the service has exported another day by then; else it fails
- *                                 the run
+ *   unproven                      fails the run
  */
 export class RunResults {
   /** Receipts before the run, and of the days that it loaded. */
@@ -45,7 +44,8 @@ export class RunResults {
       case 'downloaded':
         return this.#addDownloaded(dayResult.checkedDay);
       case 'unproven':
-        return this.#addUnproven(dayResult);
+        this.#failures.addUnprovenDay(dayResult);
+        return undefined;
       case 'gone':
         return this.#addGone(dayResult.day);
       case 'failed':
@@ -82,17 +82,6 @@ export class RunResults {
     this.#deps.logger.warn('day.late_rows', message, { day, rows: rows - before.rows });
   }
 
-  #addUnproven(unprovenDay: UnprovenDay): CheckedDay | undefined {
-    const { service, logger } = this.#deps;
-    if (!service.hasExportedDay) {
-      this.#failures.addUnprovenDay(unprovenDay);
-      return undefined;
-    }
-    const { day, checkedDay, emptyAnswer } = unprovenDay;
-    logger.warn('day.empty_answer', `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`, { day });
-    return this.#addDownloaded(checkedDay);
-  }
-
   #addGone(day: Day): undefined {
     const isGap = this.#isGap(day);
     (isGap ? this.gaps : this.#unwantedDays).push(day);
@@ -112,13 +101,12 @@ export class RunResults {
   }
 
   #addFailed(failedDay: FailedDay): undefined {
-    const { service, logger } = this.#deps;
     const { day, error, isOver } = failedDay;
     this.#failures.addFailedDay(failedDay);
-    if (this.#failures.isServiceDown(service.hasExportedDay)) throw this.failure;
+    if (this.#failures.isServiceDown) throw this.failure;
     if (isOver) return;
     const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
-    logger.warn('day.open', message, { day });
+    this.#deps.logger.warn('day.open', message, { day });
   }
 
   commitInfo(): CommitInfo {

@@ -27,7 +27,7 @@ interface DownloadedDay {
   readonly checkedDay: CheckedDay;
 }
 
-/** A day with two empty answers. If the service has exported another day, it is one without rows. */
+/** A day with two empty answers. If the service has exported another day by its turn, it is one without rows. */
 export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
   readonly kind: 'unproven';
   readonly emptyAnswer: DownloadFailure;

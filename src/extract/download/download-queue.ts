@@ -53,7 +53,7 @@ export class DownloadQueue {
       signal.throwIfAborted();
       this.#resultsByDay.delete(day);
       this.#downloadAhead(i + 1);
-      yield dayResult;
+      yield this.#withoutDoubt(dayResult);
     }
   }
 
@@ -90,6 +90,15 @@ export class DownloadQueue {
     const dayResult = await this.#downloadOnce(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
     return dayResult;
+  }
+
+  /** A day with two empty answers has no rows, if the service has exported another day by its turn. */
+  #withoutDoubt(dayResult: DayResult): DayResult {
+    const { service, logger } = this.#deps;
+    if (dayResult.kind !== 'unproven' || !service.hasExportedDay) return dayResult;
+    const { day, checkedDay, emptyAnswer } = dayResult;
+    logger.warn('day.empty_answer', `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`, { day });
+    return { kind: 'downloaded', day, checkedDay };
   }
 
   #downloadAhead(firstIndex: number): void {
