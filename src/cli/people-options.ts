@@ -75,7 +75,7 @@ export async function withPeopleSearch<T>(
 /** The places of `--in`, else those of the configuration. */
 function placesToSearch(placesOfOption: PeopleValues['in'], config: CommandConfig, context: Context) {
   return (placesOfOption.length > 0 ? placesOfOption : config.places).map(({ target: targetName, place }) => {
-    const target = checkedTarget(targetName, place, STATEFUL_TARGETS, { wordsBefore: '--in' });
+    const target = checkedTarget(targetName, place, STATEFUL_TARGETS, '--in');
     return namedPlace(placeOf(target, place, config, context));
   });
 }

@@ -24,31 +24,30 @@ export function readPlaceAndConfig<T extends Target>(
     const forms = `${commandName} ${placeUsage(targets)}`;
     throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.fileLabel}.`);
   }
-  const target = checkedTarget(targetName, address, targets, { wordsBefore: commandName });
+  const target = checkedTarget(targetName, address, targets, commandName);
   return { config, place: placeOf(target, address, config, context) };
 }
 
 /**
- * The target that TARGET PLACE names, behind `wordsBefore`: a command or `--in`. A path is relative to `folder`. Throws a
- * configuration failure if another target has loaded the place. The name may be an id or a secret, so that it is only
- * shown if a target is near.
+ * The target that TARGET PLACE names, behind `wordBefore`: a command or `--in`. Throws a configuration failure if another
+ * target has loaded the place. The name may be an id or a secret, so that it is only shown if a target is near.
  */
 export function checkedTarget<T extends Target>(
   targetName: string,
   address: string,
   targets: readonly T[],
-  { wordsBefore = '', folder = '.' },
+  wordBefore: string,
 ): T {
   const names = targets.map(({ name }) => name);
   const target = targets.find(({ name }) => name === targetName);
   if (target === undefined && TARGETS.some(({ name }) => name === targetName))
     throw configError(`${targetName} is not possible here: write ${placeUsage(targets)}.`);
   if (target === undefined) throw unknownNameError('target', targetName, names);
-  const path = pathInFolder(address, folder);
+  const path = pathInFolder(address, '.');
   const loadedBy = TARGETS.find(({ hasPlaceAt }) => hasPlaceAt(path))?.name;
   if (loadedBy === undefined || loadedBy === targetName) return target;
   const rightWords = names.includes(loadedBy) ? `${loadedBy} ${address}` : placeUsage(targets);
-  throw configError(`${address} is a place of ${loadedBy}: write ${`${wordsBefore} ${rightWords}`.trim()}.`);
+  throw configError(`${address} is a place of ${loadedBy}: write ${wordBefore} ${rightWords}.`);
 }
 
 export function placeOf<T extends Target>(

@@ -10,9 +10,6 @@ import type { Fields } from './fields.ts';
 import { parseConnectorConfig } from './parse.ts';
 import { keyProblem, type Problem } from './problems.ts';
 
-/** What is wrong with a name of a zone that is not known, as a clause. */
-export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
-
 /** The keys of the Airbyte source, which the command line has, too. */
 export const SOURCE_PART = { schema, validate, makeConfig, ruleProblems };
 
@@ -46,7 +43,8 @@ const NEVER_HASHED = new Set(
 /** The rules of days, of filters, of columns, and of keys. */
 function* ruleProblems(config: ReturnType<typeof makeConfig>): Iterable<Problem> {
   const { timezone, startDate, endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
-  if (timezone !== undefined && !isZoneName(timezone)) yield keyProblem('invalid', 'timezone', UNKNOWN_ZONE);
+  if (timezone !== undefined && !isZoneName(timezone))
+    yield keyProblem('invalid', 'timezone', 'is no IANA name such as Asia/Seoul');
   if (startDate !== undefined && endDate !== undefined && startDate > endDate)
     yield keyProblem('invalid', 'start_date', `${startDate} is after end_date ${endDate}`);
 

@@ -8,7 +8,7 @@ const entry = (usage: string, summary: string, load: () => Promise<{ command: Co
 /** Every command by its name, in the order of help. */
 export const COMMANDS: Readonly<Record<string, ReturnType<typeof entry>>> = {
   demo: entry('[FILE]', 'Load and show an embedded service; no account', () => import('./demo.ts')),
-  init: entry('', 'Ask, try the answers, write dfinery.json', () => import('./init.ts')),
+  init: entry('', 'Ask, write dfinery.json, try it', () => import('./init.ts')),
   sync: entry('[TARGET PLACE]', 'Load the days that a place lacks', () => import('./sync.ts')),
   load: entry('[TARGET PLACE] FILE', 'Load a day from a CSV file', () => import('./load.ts')),
   status: entry('[TARGET PLACE]', 'Show days, cursor, gaps and last run', () => import('./status.ts')),

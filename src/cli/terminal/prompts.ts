@@ -5,8 +5,8 @@ import { configError } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 
 export interface Prompts {
-  /** A line of text; asked again while `problemOf` finds something wrong with it. Empty is the `defaultAnswer`. */
-  text(question: string, defaultAnswer?: string, problemOf?: (answer: string) => string | undefined): Promise<string>;
+  /** A line of text. Empty is the `defaultAnswer`. */
+  text(question: string, defaultAnswer?: string): Promise<string>;
   /** A line that is not shown. */
   secret(question: string): Promise<string>;
   /** Yes or no; no by default. */
@@ -36,18 +36,12 @@ export function terminalPrompts(
       if (isHidden) output.write('\n');
     }
   };
-  const text: Prompts['text'] = async (question, defaultAnswer, problemOf = () => undefined) => {
-    const hint = defaultAnswer ? ` [${defaultAnswer}]` : '';
-    const answer = (await ask(`${question}${hint}: `)) || (defaultAnswer ?? '');
-    const problem = answer === '' && defaultAnswer === undefined ? 'an answer is needed' : problemOf(answer);
-    if (problem === undefined) return answer;
-    output.write(`  ${problem}\n`);
-    return await text(question, defaultAnswer, problemOf);
-  };
-  const secret: Prompts['secret'] = async (question) => (await ask(`${question}: `, true)) || (await secret(question));
   return {
-    text,
-    secret,
+    async text(question, defaultAnswer = '') {
+      const hint = defaultAnswer === '' ? '' : ` [${defaultAnswer}]`;
+      return (await ask(`${question}${hint}: `)) || defaultAnswer;
+    },
+    secret: (question) => ask(`${question}: `, true),
     confirm: async (question) => /^y(es)?$/i.test(await ask(`${question} [y/N]: `)),
   };
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -29,12 +29,7 @@ function person(answers: Readonly<Record<string, readonly (string | boolean)[]>>
     return left.get(start)?.shift();
   };
   const prompts: Prompts = {
-    async text(question, defaultAnswer, problem) {
-      for (;;) {
-        const text = String(answer(question) ?? defaultAnswer ?? '');
-        if (problem?.(text) === undefined) return text;
-      }
-    },
+    text: async (question, defaultAnswer) => String(answer(question) ?? defaultAnswer ?? ''),
     secret: async (question) => String(answer(question) ?? ''),
     confirm: async (question) => answer(question) === true,
   };
@@ -63,65 +58,35 @@ describe('init', () => {
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it('asks again until the answers are right, and keeps those that Enter confirms', async () => {
-    const away = 'http://127.0.0.1:9';
-    const { asked, prompts } = person({
-      ...service(),
-      Address: [away, fixture.sim.url],
-      Export: ['canary', TOKENS.export],
-    });
-    const { code, stderr } = await run(prompts);
-    expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
-    expect(asked.map((question) => question.split(' ')[0])).toEqual([
-      ...['Address', 'Service', 'Export', 'Keep', 'Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
-    ]);
-    expect(content()).toEqual({ base_url: fixture.sim.url, service_id: SERVICE_ID, ...PLACE });
+  it('writes also what the service refuses, and says so', async () => {
+    const { prompts } = person({ ...service(), Export: ['canary'], Where: ['duckdb my  lake.duckdb'] });
+    const { code, stdout, stderr } = await run(prompts);
+    expect([code, stdout]).toEqual([2, expect.stringContaining('does not accept the export token')]);
+    expect(stdout + stderr).not.toContain('canary');
+    expect(content()).toMatchObject({ base_url: fixture.sim.url, place: 'my  lake.duckdb' });
   });
 
-  it('keeps the answers on request while the service is away', async () => {
-    const base_url = 'http://127.0.0.1:9';
-    const { asked, prompts } = person({ ...service(), Address: [base_url], Keep: [true] });
-    expect((await run(prompts)).code).toBe(0);
-    expect(asked.filter((question) => question.startsWith('Address'))).toHaveLength(1);
-    expect(content()).toEqual({ base_url, service_id: SERVICE_ID, ...PLACE });
-  });
-
-  it('asks again for a token that cannot be sent, and keeps the blanks of a path', async () => {
-    const { prompts } = person({
-      ...service(),
-      Export: ['Bearer canary', TOKENS.export],
-      Where: ['duckdb my  lake.duckdb'],
-    });
-    const { code, stderr } = await run(prompts);
-    expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
-    expect(content()).toMatchObject({ place: 'my  lake.duckdb' });
+  it('says of answers that no configuration has what is wrong with the file', async () => {
+    const wrong = { ...service(), Address: [`${fixture.sim.url}/api/v1`], Where: ['lake'], Time: ['Seoul'] };
+    const { code, stderr } = await run(person(wrong).prompts);
+    expect(code).toBe(2);
+    for (const text of [
+      'dfinery.json is written',
+      'base_url has /api/v1 in it',
+      'target is not usable',
+      'timezone is no',
+    ])
+      expect(stderr).toContain(text);
+    expect(content()).toMatchObject({ timezone: 'Seoul' });
   });
 
   it('writes place, zone, and what erasures need', async () => {
-    const Folder = ['~/ledger', 'ledger'];
-    const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true], Folder };
+    const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true] };
     expect((await run(person(answers).prompts)).code).toBe(0);
     expect(content()).toMatchObject({
       ...{ target: 'delta', place: 'lake', timezone: 'Asia/Seoul' },
       erasure: { ledger_dir: 'ledger' },
     });
-  });
-
-  it('looks for the place of another target in the folder of the file', async () => {
-    mkdirSync(join(fixture.dir, 'lake/events/_delta_log'), { recursive: true });
-    const { asked, prompts } = person({ ...service(), Where: ['parquet lake', 'delta lake'] });
-    expect((await run(prompts)).code).toBe(0);
-    expect(asked.filter((question) => question.startsWith('Where'))).toHaveLength(2);
-    expect(content()).toMatchObject({ target: 'delta', place: 'lake' });
-  });
-
-  it('asks again for an address with /api/v1, and for a place without its target', async () => {
-    const Address = [`${fixture.sim.url}/api/v1`, fixture.sim.url];
-    const { asked, prompts } = person({ ...service(), Address, Where: ['lake', 'delta s3://b/x'] });
-    expect((await run(prompts)).code).toBe(0);
-    expect(asked.map((question) => question.split(' ')[0])).toEqual([
-      ...['Address', 'Address', 'Service', 'Export', 'Where', 'Where', 'Time', 'Will'],
-    ]);
   });
 
   it('asks nothing if the file cannot be written', async () => {
@@ -155,16 +120,6 @@ function asking() {
 }
 
 describe('a question in a terminal', () => {
-  it('is repeated after an invalid answer', async () => {
-    const { prompts, input, until } = asking();
-    const address = prompts.text('Address', undefined, (answer) => (answer === 'b' ? undefined : 'not that'));
-    await until('Address');
-    input.write('a\n');
-    await until('not that');
-    input.write('b\n');
-    expect(await address).toBe('b');
-  });
-
   it('takes an empty answer for the one that is shown', async () => {
     const { prompts, input, until } = asking();
     const folder = prompts.text('Folder', 'ledger');
