@@ -30,17 +30,18 @@ const CHECK_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_500;
 const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
 
-/** What came of a request. `usable`, `later`: its clause is the verdict, of an export or of no answer that counts. */
+/** What came of a request. `usable`: an export, or none within the time. */
 interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
-  readonly kind: RequestFailure['kind'] | 'usable' | 'later';
+  readonly kind: RequestFailure['kind'] | 'usable';
 }
 
-type Verdict = readonly [kind: CheckVerdict['kind'], clause: string];
+/** The kind of a verdict, and the clause of its message. */
+type KindAndClause = readonly [kind: CheckVerdict['kind'], clause: string];
 
-const tryLater = ({ clause }: CheckAnswer): Verdict => ['later', `${sentenceOf(clause)} Try again later`];
-const checkAddress = ({ clause }: CheckAnswer): Verdict => ['config', `${clause}: is base_url right?`];
+const tryLater = ({ clause }: CheckAnswer): KindAndClause => ['later', `${sentenceOf(clause)} Try again later`];
+const checkAddress = ({ clause }: CheckAnswer): KindAndClause => ['config', `${clause}: is base_url right?`];
 
-const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, serviceId: string) => Verdict> = {
+const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, serviceId: string) => KindAndClause> = {
   usable: ({ clause }) => ['usable', clause],
   empty: (answer) => {
     if (answer.code === NOT_FOUND_CODE) return checkAddress(answer);
@@ -56,7 +57,6 @@ const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, 
   unsupported: ({ clause }) => ['config', clause],
   retry: (answer) => (answer.code === HTML_PAGE_CODE ? checkAddress(answer) : tryLater(answer)),
   retry_or_split: tryLater,
-  later: ({ clause }) => ['later', clause],
 };
 
 /** True if the event that is asked for may be the reason. It is not for a web page, although that is a `retry`. */
@@ -76,6 +76,7 @@ export async function checkService(
   const { host } = new URL(baseUrl);
   const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   let quotaReport: QuotaReport = {};
+  let firstAnswer: CheckAnswer | undefined;
   const ask = (request: EventRequest, timedSignal: AbortSignal): Promise<CheckAnswer> =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
@@ -90,14 +91,14 @@ export async function checkService(
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      const firstAnswer = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
+      firstAnswer = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
       if (!mayDependOnEvent(firstAnswer)) return firstAnswer;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     }).catch((error: unknown) => {
       signal.throwIfAborted();
-      return answerForError(error, host);
+      return error instanceof TimeLimitReached ? lateAnswer(host, firstAnswer) : answerForError(error);
     });
     const [kind, clause] = VERDICTS[answer.kind](answer, host, serviceId);
     return { kind, code: answer.code, message: sentenceOf(clause), quotaReport };
@@ -123,15 +124,23 @@ async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Pr
   }
 }
 
-/** What stands for an answer that did not come, or not in time, or that no run could use. Throws a defect. */
-function answerForError(error: unknown, host: string): CheckAnswer {
-  if (error instanceof InterruptedExport) return error.failure;
-  if (error instanceof UserError) {
-    const { kind, message } = error;
-    return { kind: kind === 'config' ? 'config' : 'later', code: kind, clause: message };
-  }
-  if (!(error instanceof TimeLimitReached)) throw error;
-  const limit = formatDuration(CHECK_TIMEOUT_MS);
-  const clause = `${host} takes connections, but sent no export within ${limit}: an export may need longer than this check waits. Only a sync can show that.`;
+/**
+ * What stands for an answer that did not come in time. A service that failed for the event may fail again. One that
+ * refuses the configuration does so at once: if it refused the event alone, it is computing an export without it.
+ */
+function lateAnswer(host: string, firstAnswer: CheckAnswer | undefined): CheckAnswer {
+  if (firstAnswer?.kind === 'retry' || firstAnswer?.kind === 'retry_or_split') return firstAnswer;
+  const statement = firstAnswer
+    ? `gave nothing for an event that does not exist (${firstAnswer.code}), and no export of all events`
+    : 'takes connections, but sent no export';
+  const clause = `${host} ${statement} within ${formatDuration(CHECK_TIMEOUT_MS)}: an export may need longer than this check waits. Only a sync can show that.`;
   return { kind: 'usable', code: 'slow', clause };
+}
+
+/** What stands for an answer that did not come, or that no run could use. Throws a defect. */
+function answerForError(error: unknown): CheckAnswer {
+  if (error instanceof InterruptedExport) return error.failure;
+  if (!(error instanceof UserError)) throw error;
+  const { kind, message } = error;
+  return { kind: kind === 'config' ? 'config' : 'retry', code: kind, clause: message };
 }

@@ -122,17 +122,29 @@ describe('the verdict on one minimal export', () => {
   });
 
   it.each([
-    [1, undefined],
-    [2, 7],
-  ])('is usable within five seconds for a host that does not answer request %i', async (silent, remaining) => {
+    ['request 1', 1, 404, 'usable', 'slow', undefined, /takes connections/],
+    [
+      'request 2, but refused the event',
+      2,
+      404,
+      'usable',
+      'slow',
+      7,
+      /exist \(not_here\), and no export of all events within/,
+    ],
+    ['request 2, and failed before', 2, 500, 'later', 'no_reason', 7, /answered 500\. Try again later/],
+  ])('comes within five seconds if nothing answers %s', async (_, silent, status, ...verdict) => {
     const quota = { 'X-Rate-Limit-Remaining': 7 };
-    server = await serve((_, count) => (count === silent ? [{ hold: true }] : whole(404, 'no', quota)));
+    server = await serve((_request, count) => (count === silent ? [{ hold: true }] : whole(status, 'no', quota)));
     const clock = new ManualClock();
     const probing = probeAt(server.url, { clock });
     await until(() => server.requests.length === silent);
     clock.pass(4_999);
-    const { kind, code, quotaReport } = await probing;
-    expect([kind, code, quotaReport.remaining]).toEqual(['usable', 'slow', remaining]);
+    const { kind, code, quotaReport, message } = await probing;
+    expect([kind, code, quotaReport.remaining, message]).toEqual([
+      ...verdict.slice(0, 3),
+      expect.stringMatching(verdict[3] as RegExp),
+    ]);
   });
 
   it('is for later where no connection comes about, TLS included, and names a silent proxy', async () => {
