@@ -1,9 +1,5 @@
-import { addressProblem } from '../../base/address.ts';
-import { configError } from '../../base/errors.ts';
-import { Secret } from '../../base/secrets.ts';
 import { isStdout, TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, durationOption, flagOption, pathOption, textOption } from '../command.ts';
-import type { Context } from '../context.ts';
+import { DAY_OPTIONS, defineCommand, durationOption, flagOption, pathOption } from '../command.ts';
 import { logFailure } from '../failure.ts';
 import { readPlaceAndConfig } from '../places.ts';
 import { notify } from '../run/notify.ts';
@@ -18,7 +14,6 @@ export const command = defineCommand({
     schema: pathOption('Pinned schema, as discover prints it'),
     maxWait: durationOption('Longest wait for the quota (30s, 20m, 1h); longer: commit the days before, exit 3'),
     dryRun: flagOption('Show the plan; nothing is sent or stored'),
-    notify: textOption('Address to notify of failures and changes; others here see it, notify_url hides it'),
   },
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'targets.md',
@@ -26,23 +21,12 @@ export const command = defineCommand({
     const { config, place } = readPlaceAndConfig(values, TARGETS, context);
     const input = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
     if (values.dryRun) return await planSync(input, context);
-    const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
     const { summary, failure } = await runSync(input, context);
     const hasStored = summary.days > 0 || summary.profiles !== null;
     if (failure === undefined || hasStored) context.logger.info('run.summary', describeSummary(summary, place));
     // The receiver of a notification may hang, and the process may be killed meanwhile.
     if (failure !== undefined) logFailure(failure, context.logger);
-    await notify(summary, input, notifyUrl, context);
+    await notify(summary, input, context);
     return { result: summary, lines: [], exitCode: summary.exit, isStdoutTaken: isStdout(place) };
   },
 });
-
-/** The address of `--notify`. It may hold a token, so no message shows it. Throws a configuration failure. */
-function notifyAddress(text: string | undefined, { redactor }: Context): Secret | undefined {
-  if (text === undefined) return undefined;
-  const problem = addressProblem(text);
-  if (problem !== undefined) throw configError(`the address of --notify ${problem}.`);
-  const address = new Secret(text);
-  redactor.add(address);
-  return address;
-}

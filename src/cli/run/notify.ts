@@ -2,7 +2,6 @@ import { addDays, type Day, dayAt, formatDays } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 import { formatCount, joinNames } from '../../base/quantities.ts';
-import type { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/text.ts';
 import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
@@ -42,12 +41,11 @@ function lossReason(cursor: Day, today: Day, historyDays: number): string | fals
 
 /**
  * Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. After SIGTERM
- * seconds are left: it makes one short attempt. After Ctrl-C it makes none, since the user knows.
+ * seconds are left, and it waits for two. After Ctrl-C it sends nothing, since the user knows.
  */
 export async function notify(
   summary: Summary,
-  { place, config: { historyDays } }: Pick<SyncInput, 'place' | 'config'>,
-  notifyUrl: Secret | undefined,
+  { place, config: { historyDays, notifyUrl } }: Pick<SyncInput, 'place' | 'config'>,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
   const { clock, logger, signal } = context;
@@ -59,13 +57,11 @@ export async function notify(
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
   const timeoutMs = isTerminated ? TIMEOUT_WHEN_STOPPED_MS : TIMEOUT_MS;
   const postSignal = isTerminated ? new AbortController().signal : signal;
-  const attempt = () => post(new URL(notifyUrl.reveal()), body, { ...context, timeoutMs, signal: postSignal });
-  let problem = await attempt();
-  if (problem !== undefined && !signal.aborted) problem = await attempt();
+  const problem = await post(new URL(notifyUrl.reveal()), body, { ...context, timeoutMs, signal: postSignal });
   if (problem !== undefined) logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);
 }
 
-/** Makes one attempt. Returns why it failed, as a clause; undefined if it did not. */
+/** Returns why it failed, as a clause; undefined if it did not. */
 async function post(
   url: URL,
   body: string,

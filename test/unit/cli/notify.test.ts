@@ -19,14 +19,13 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 /**
- * Notifies of a run a receiver that gives these answers in turn, and none for 0; what it got and what was warned of.
+ * Notifies of a run a receiver that gives this answer, and none for 0; what it got and what was warned of.
  */
 async function reported(
   more: Partial<Summary>,
-  { historyDays = 30, answers = [200], clock = systemClock, stop = new AbortController(), variables = {} } = {},
+  { historyDays = 30, answer: status = 200, clock = systemClock, stop = new AbortController(), variables = {} } = {},
 ) {
-  const { url, requests } = await serve((_request, nth) => {
-    const status = answers[Math.min(nth, answers.length) - 1];
+  const { url, requests } = await serve(() => {
     // What waits for the answer must not be collected.
     if (status === 0) setTimeout(collectGarbage, 5);
     return status === 0 ? [{ hold: true }] : whole(status, '');
@@ -36,12 +35,8 @@ async function reported(
   const env = { DFINERY_NOTIFY_URL: url, ...variables };
   const context = contextOf({ terminal: NO_TERMINAL, clock, env, signal: stop.signal }, () => {}, 'error');
   const config = { ...readConfiguration(undefined, context), historyDays };
-  await notify(
-    { ...EMPTY_SUMMARY, ...more },
-    { place: placeOf(duckdb, 'x', config, context), config },
-    config.notifyUrl,
-    { ...context, logger },
-  );
+  const place = placeOf(duckdb, 'x', config, context);
+  await notify({ ...EMPTY_SUMMARY, ...more }, { place, config }, { ...context, logger });
   const posts: { text: string; reasons: string[] }[] = requests.map(({ body }) => JSON.parse(body));
   return { posts, warnings, reasons: posts[0]?.reasons ?? [] };
 }
@@ -90,27 +85,24 @@ describe('a notification', () => {
     expect((await reported({ next_from_date: back(53) }, { historyDays: 60 })).posts).toHaveLength(1);
   });
 
-  it.each([500, 404, 301])('is sent twice for the answer %i, and then logs a warning', async (status) => {
-    const { posts, warnings } = await reported({ rescued_cells: 1 }, { answers: [status] });
-    expect(posts).toHaveLength(2);
+  it.each([500, 404, 301])('is sent once for the answer %i, which logs a warning', async (status) => {
+    const { posts, warnings } = await reported({ rescued_cells: 1 }, { answer: status });
+    expect(posts).toHaveLength(1);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);
   });
 
-  it('delays a run by at most two timeouts of ten seconds if its receiver never answers', async () => {
+  it('delays a run by at most ten seconds if its receiver never answers', async () => {
     const timeouts: number[] = [];
     const after: typeof systemClock.after = (ms, callback) => {
       if (ms === 10_000) timeouts.push(ms);
       return systemClock.after(ms / 50, callback);
     };
-    const { posts, warnings } = await reported(
-      { rescued_cells: 1 },
-      { answers: [0], clock: { ...systemClock, after } },
-    );
-    expect([posts.length, timeouts]).toEqual([2, [10_000, 10_000]]);
+    const { posts, warnings } = await reported({ rescued_cells: 1 }, { answer: 0, clock: { ...systemClock, after } });
+    expect([posts.length, timeouts]).toEqual([1, [10_000]]);
     expect(warnings).toEqual([expect.stringMatching(/did not answer within 10 s\.$/)]);
   }, 10_000);
 
-  it('is not tried again once the run is stopped, and the warning says so', async () => {
+  it('ends with the run that is stopped, and the warning says so', async () => {
     const stop = new AbortController();
     const after: typeof systemClock.after = (ms, callback) => {
       setTimeout(() => stop.abort(new Stopped('SIGINT')), 200);
@@ -118,7 +110,7 @@ describe('a notification', () => {
     };
     const { posts, warnings } = await reported(
       { rescued_cells: 1 },
-      { answers: [0], clock: { ...systemClock, after }, stop },
+      { answer: 0, clock: { ...systemClock, after }, stop },
     );
     expect(posts).toHaveLength(1);
     expect(warnings).toEqual([expect.stringMatching(/the run was stopped before 127\S+ answered\.$/)]);
