@@ -23,11 +23,6 @@ export function addressProblem(text: string): string | undefined {
   return 'is not https: plain http is accepted on loopback alone';
 }
 
-/** As `addressProblem`, for the address of the Open API: the path of each request begins with /api/v1. */
-export const baseUrlProblem = (text: string): string | undefined =>
-  addressProblem(text) ??
-  (/\/api\/v1(\/|$)/.test(new URL(text).pathname) ? 'has /api/v1 in it: give what stands before that' : undefined);
-
 /** The address to which paths are appended: scheme, host, port and path prefix if any, without a trailing slash. */
 export const cleanBaseUrl = (text: string): string => {
   const url = new URL(text);

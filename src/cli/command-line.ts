@@ -81,7 +81,10 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     return wrongLine(unknownNameError('command', name, Object.keys(COMMANDS)), values);
   if (values.version === true) return { kind: 'help', topic: 'version' };
   if (values.help === true) return { kind: 'help', topic: command ?? 'program' };
-  if (command === undefined) return wrongLine(configError('the command comes first, then its options.'), values);
+  if (command === undefined) {
+    const laterCommand = line.find((word) => Object.hasOwn(COMMANDS, word)) ?? 'COMMAND';
+    return wrongLine(configError(`the command comes first: dfinery-elt ${laterCommand}, then its options.`), values);
+  }
   // The word may be an id or a secret, and cannot be shown.
   const surplusProblem = words.length > commandArguments.length ? configError('there is a word too many.') : undefined;
   // A wrong number of words makes names seem unknown, and an unknown name values wrong.

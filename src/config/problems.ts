@@ -1,4 +1,4 @@
-import { addressProblem, baseUrlProblem } from '../base/address.ts';
+import { addressProblem } from '../base/address.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { SchemaError, Validator } from '../base/validator.ts';
@@ -69,7 +69,7 @@ export const uriProblems = ({ properties }: ConfigSchema, values: JsonObject): P
   Object.entries(properties).flatMap(([key, { format }]) => {
     const address = values[key];
     if (format !== 'uri' || typeof address !== 'string') return [];
-    const clause = key === 'base_url' ? baseUrlProblem(address) : addressProblem(address);
+    const clause = addressProblem(address);
     return clause === undefined ? [] : [keyProblem('invalid', key, clause)];
   });
 

@@ -72,9 +72,8 @@ describe('init', () => {
     expect(code).toBe(2);
     for (const text of [
       'dfinery.json is written',
-      'base_url has /api/v1 in it',
+      'base_url is not usable, wanted a text like https://host, without the /api/v1 behind it',
       'target is not usable',
-      'timezone is no',
     ])
       expect(stderr).toContain(text);
     expect(content()).toMatchObject({ timezone: 'Seoul' });

@@ -50,7 +50,7 @@ describe('the command line', () => {
     ['person --id x --in delta s3://key:t0ken@bucket/lake', '--in has a user name or a key in it'],
     ['plan --config=postgres://u:t0ken@host/x', '--config has a user name or a key in it'],
     ['https://sync:t0ken@host', 'there is no such command: wanted demo,'],
-    ['--config t0ken plan', 'the command comes first, then its options. See dfinery-elt --help.'],
+    ['--config t0ken plan', 'the command comes first: dfinery-elt plan, then its options. See dfinery-elt --help.'],
   ])('refuses %j in one sentence, and repeats no word that may be a secret', async (line, sentence) => {
     const { code, stdout, stderr } = await run(line);
     expect({ code, stdout, stderr }).toEqual({

@@ -72,7 +72,10 @@ describe('the source configuration', () => {
     [{ base_url: 't0ken' }, 'base_url is not usable, wanted a'],
     [{ base_url: 'https://t0ken:t0ken@example.com' }, 'base_url carries a user name or password'],
     [{ base_url: 'https://example.com/?x=t0ken' }, 'base_url is not usable, wanted a text like https://host'],
-    [{ base_url: 'https://example.com/t0ken/api/v1/' }, 'base_url has /api/v1 in it: give what stands before'],
+    [
+      { base_url: 'https://example.com/t0ken/api/v1/' },
+      'base_url is not usable, wanted a text like https://host, without the /api/v1',
+    ],
     [
       { export_token: 'Bearer t0ken' },
       'export_token is not usable, wanted a text like abc123, the token alone, without Bearer',
