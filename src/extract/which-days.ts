@@ -120,11 +120,10 @@ const note = (level: 'info' | 'warn', event: string, message: string): LogEvent 
 function planNamedDays(from: Day, { settings, to, now }: PlanInput, basis: PlanBasis): RunPlan {
   const { lastDay } = basis;
   if (from > lastDay) {
-    const { timezone = 'UTC', endDate } = settings;
-    const [endOption, endDay] = to === undefined ? ['end_date', endDate] : ['--to', to];
-    if (endDay !== undefined && from > endDay)
-      throw configError(`--from ${from} is after ${endOption} ${endDay}: nothing lies between them.`);
-    throw configError(`--from ${from} is after ${lastDay}, today in ${timezone}.`);
+    const { timezone = 'UTC' } = settings;
+    throw configError(
+      `--from ${from} is after ${lastDay}, the last day: that of --to or end_date, or today in ${timezone}.`,
+    );
   }
   const isOpen = to !== undefined && lastDay > lastDayOver(now);
   const message = `${lastDay} is not over everywhere yet: what is loaded of it may not be all.`;
@@ -137,9 +136,10 @@ function planRefreshDays(basis: PlanBasis): RunPlan {
   const notes = startWarnings(basis);
   const isPruned = (day: Day) => receipts.get(day)?.pruned === true;
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay && !isPruned(day)).sort();
-  for (const [isOther, staleDays] of groupBy(olderDays, (day) => isOfOtherFilters(day, basis))) {
-    const suffix = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
-    const message = `Days before ${oldestDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${suffix}.`;
+  if (olderDays.length > 0) {
+    const message =
+      `Days before ${oldestDay} can no longer be exported: ${formatDays(olderDays)} stay as they are. ` +
+      'Filters, columns_drop and columns_hash do not change them.';
     notes.push(note('warn', 'plan.older_days', message));
   }
   // `--from` may have loaded days before the start, and earlier runs days after `end_date`.

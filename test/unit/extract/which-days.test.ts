@@ -144,13 +144,15 @@ describe('named days', () => {
   });
 
   it('are refused in the wrong order, or before they begin anywhere, as is such a start_date', () => {
-    expect(() => plan({}, {}, { from: '2026-01-02', to: '2026-01-01' })).toThrow(/nothing lies between/);
+    expect(() => plan({}, {}, { from: '2026-01-02', to: '2026-01-01' })).toThrow(
+      '2026-01-01, the last day: that of --to',
+    );
     expect(plan({}, { startDate: '2026-01-21' }).days).toEqual([]);
     expect(() => plan({}, { startDate: '2026-01-22' })).toThrow('start_date 2026-01-22 has not begun');
     expect(() => plan({}, {}, { from: '2026-01-22' })).toThrow('--from 2026-01-22 has not begun');
-    expect(() => plan({}, {}, { from: '2026-01-21' })).toThrow('--from 2026-01-21 is after 2026-01-20, today in UTC');
+    expect(() => plan({}, {}, { from: '2026-01-21' })).toThrow('--from 2026-01-21 is after 2026-01-20, the last day');
     const ended = () => plan({}, { endDate: '2026-01-16' }, { from: '2026-01-17' });
-    expect(ended).toThrow('--from 2026-01-17 is after end_date 2026-01-16');
+    expect(ended).toThrow('--from 2026-01-17 is after 2026-01-16, the last day: that of --to or end_date');
   });
 });
 
@@ -205,7 +207,9 @@ describe('a full refresh', () => {
     const prior = { state: state({ start_date: '2025-12-10' }), receipts: receipts('2025-12-10', '2026-01-18') };
     const { days, notes } = plan(prior, {}, refresh);
     expect(days).toEqual(daysOf('2025-12-21', '2026-01-20'));
-    expect(notes.map(({ message }) => message).join()).toContain('2025-12-10 to 2025-12-20');
+    expect(notes.map(({ message }) => message).join()).toMatch(
+      /2025-12-10 to 2025-12-20 stay as they are\. Filters, columns/,
+    );
   });
 
   it('warns of days after start_date that it does not read, as a sync does', () => {
@@ -218,15 +222,10 @@ describe('a full refresh', () => {
     expect(plan(loaded(), {}, refresh).notes).toEqual([]);
   });
 
-  it('takes other filters, and says which older days keep the old ones', () => {
-    const other = Object.fromEntries([...receipts('2025-12-10', '2026-01-18')].map(([day]) => [day, { filters: 'a' }]));
-    const prior = {
-      state: state({ start_date: '2025-12-10', filters: 'a'.repeat(64) }),
-      receipts: receipts('2025-12-10', '2026-01-18', other),
-    };
+  it('takes other filters, which a sync refuses', () => {
+    const prior = loaded({}, { filters: 'a'.repeat(64) });
     expect(() => plan(prior)).toThrow(/--full-refresh/);
-    const messages = plan(prior, {}, refresh).notes.map(({ message }) => message);
-    expect(messages.join()).toMatch(/2025-12-10 to 2025-12-20 stay as they are, with other filters: columns_drop/);
+    expect(plan(prior, {}, refresh).days).toEqual(daysOf('2026-01-10', '2026-01-20'));
   });
 
   it('that was interrupted is finished by the next sync, as far as days are exported', () => {

@@ -99,7 +99,7 @@ describe('other column lists, or another key', () => {
     expect(done.code, done.said).toBe(0);
     expect((await fixture.sync(lists)).code).toBe(0);
     const later = await fixture.sync({ ...LISTS, history_days: 4, end_date: undefined }, undefined, '--full-refresh');
-    expect(later.said).toMatch(/2026-01-15 stay as they are, with other filters: columns_drop and columns_hash do not/);
+    expect(later.said).toMatch(/2026-01-15 stay as they are. Filters, columns_drop and columns_hash do not/);
   });
 
   it('status and verify name days that keep other filters', async () => {
