@@ -26,11 +26,6 @@ export class OutputQueue {
     out.on('close', () => this.#fail(new Error('closed')));
   }
 
-  /** True if nothing waits for the system any more, since that has taken everything or the stream has failed. */
-  get isSettled(): boolean {
-    return this.#pendingBytes === 0 || this.#failure !== undefined;
-  }
-
   /** Queues whole lines. */
   queue(lines: string): void {
     if (this.#failure) return;

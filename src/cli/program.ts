@@ -53,6 +53,7 @@ async function runCommand(line: LineOfCommand, system: System): Promise<ExitCode
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
   const resultObject = failure === undefined ? result : { ...result, exit: failure.exitCode, error: failure.sentence };
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
+  await terminal.drainLog();
   if (json) await system.clock.sleep(APART_MS);
   const write = isStdoutTaken === true ? terminal.log : terminal.print;
   for (const text of json ? [JSON.stringify(resultObject)] : lines) write(text);

@@ -24,13 +24,7 @@ const MAX_WAITING_BYTES = 16 << 20;
 /** A terminal without a size has 0 columns: that of a container, or of a job without a window. */
 export const terminalColumns = ({ columns }: { readonly columns: number }): number => columns || 80;
 
-/**
- * Both streams of this process, which may be one pipe: a result comes after the log lines before it.
- *
- *   log line   queued at once
- *   result     queued once the reader of the log has taken the lines before it, two seconds later at most
- *   the end    waits for both readers: two seconds at most for that of the log, and after a signal to stop for both
- */
+/** Both streams of this process, which may be one pipe. */
 export class ProcessTerminal implements Terminal {
   readonly stdout = openOutputStream(1);
   readonly isInteractive: boolean;
@@ -40,10 +34,6 @@ export class ProcessTerminal implements Terminal {
   #status = '';
   readonly #results = new OutputQueue(this.stdout);
   readonly #log = new OutputQueue(openOutputStream(2));
-  /** Ends when the results so far are in their queue. */
-  #resultsQueued: Promise<void> = Promise.resolve();
-  /** True while the reader of the log has yet to take lines for which a result has waited: no other waits for them. */
-  #isLogOwed = false;
 
   constructor(clock: Clock, env: Env) {
     this.#clock = clock;
@@ -55,13 +45,11 @@ export class ProcessTerminal implements Terminal {
     return isatty(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
   }
 
-  print(line: string): Promise<void> {
+  async print(line: string): Promise<void> {
     this.showStatus();
-    this.#resultsQueued = this.#resultsQueued
-      .then(() => this.#waitForLogReader())
-      .then(() => this.#results.queue(`${line}\n`));
+    this.#results.queue(`${line}\n`);
     // A result that cannot be written is told at the end.
-    return this.#resultsQueued.then(() => this.#results.drain(MAX_WAITING_BYTES)).catch(() => {});
+    await this.#results.drain(MAX_WAITING_BYTES).catch(() => {});
   }
 
   log(line: string, level?: LogLevel): void {
@@ -77,26 +65,21 @@ export class ProcessTerminal implements Terminal {
     this.#log.queue(`${CLEAR_LINE}${status}`);
   }
 
+  async drainLog(): Promise<void> {
+    const logTaken = this.#log.drain().catch(() => {});
+    await Promise.race([logTaken, this.#clock.sleep(MAX_READER_WAIT_MS)]);
+  }
+
   /**
    * Waits until all is written, before the process ends. Throws a UserError when a result could not be written, but not
    * when its reader has closed the pipe.
    */
   async drain(signal: AbortSignal): Promise<void> {
     this.showStatus();
-    await this.#resultsQueued;
-    await this.#waitForLogReader();
+    await this.drainLog();
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
     const resultsTaken = this.#results.drain().catch(throwUnlessReaderGone);
     await Promise.race([resultsTaken, stopped.then(() => this.#clock.sleep(MAX_READER_WAIT_MS))]);
-  }
-
-  async #waitForLogReader(): Promise<void> {
-    if (this.#log.isSettled || this.#isLogOwed) return;
-    this.#isLogOwed = true;
-    const logTaken = this.#log.drain().finally(() => {
-      this.#isLogOwed = false;
-    });
-    await Promise.race([logTaken.catch(() => {}), this.#clock.sleep(MAX_READER_WAIT_MS)]);
   }
 }
 

@@ -12,6 +12,8 @@ export interface Terminal {
   print(line: string): Promise<void>;
   /** Writes one line of log, above the status. */
   log(line: string, level?: LogLevel): void;
+  /** Resolves when the reader of the log has taken it, two seconds later at most. */
+  drainLog(): Promise<void>;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
   showStatus(line?: string): void;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
@@ -24,6 +26,7 @@ export interface Terminal {
 export const NO_TERMINAL: Terminal = {
   async print() {},
   log() {},
+  async drainLog() {},
   showStatus() {},
   isInteractive: false,
   columns: Number.POSITIVE_INFINITY,
@@ -36,6 +39,7 @@ export const terminalOfCommand = (terminal: Terminal, isQuiet: boolean): Termina
   columns: terminal.columns,
   print: (line) => terminal.print(printable(line)),
   log: (line, level) => terminal.log(printable(line), level),
+  drainLog: () => terminal.drainLog(),
   showStatus: (line) => (isQuiet ? undefined : terminal.showStatus(line)),
 });
 

@@ -46,6 +46,7 @@ export async function runHere(
     log(line: string) {
       stderr += `${line}\n`;
     },
+    async drainLog() {},
     showStatus() {},
     isInteractive: false,
     columns,
