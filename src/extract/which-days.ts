@@ -178,6 +178,10 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   };
 }
 
+/** True if a day was requested a week after it was over: nobody waits for more of it. */
+export const countsAsItIs = (day: Day, { requested_at }: Pick<ReceiptSummary, 'requested_at'>): boolean =>
+  day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS);
+
 /**
  * The empty or implausible days, but for those that were requested a week after they were over. An empty day whose
  * request asked for too little does not count as requested. Plain append reads only days without rows again.
@@ -188,10 +192,10 @@ export function daysToReadAgain(
   appends = false,
 ): readonly Day[] {
   const isReadAgain = ([day, receipt]: readonly [Day, ReceiptSummary]) => {
-    const { rows, is_over, requested_at, pruned, to_date } = receipt;
+    const { rows, is_over, pruned, to_date } = receipt;
     if (!is_over || pruned === true) return false;
     if (rows === 0 && includesToDate === false && to_date === day) return true;
-    if (day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS)) return false;
+    if (countsAsItIs(day, receipt)) return false;
     return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
   };
   return [...receipts].filter(isReadAgain).map(([day]) => day);

@@ -1,6 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
+import { countsAsItIs } from '../extract/which-days.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened } from './column-plan.ts';
 import type { TableState } from './place-state.ts';
@@ -74,7 +75,8 @@ export function sumOfCommits(total: CommitResult, commit: CommitResult): CommitR
  * The table after a batch whose rows are stored. Days whose rows change get its `changedAt`. A day has
  *
  *   if written    the receipt of the download
- *   if unchanged  that of the download if the day is over now, or if its span has changed; else the stored one
+ *   if unchanged  that of the download if the day is over now, or read for the last time, or if its span has changed;
+ *                 else the stored one
  *   else          the stored receipt
  */
 export function tableAfterBatch(
@@ -90,7 +92,11 @@ export function tableAfterBatch(
   const otherReceipts = mapReceipts(receiptsBefore, (storedReceipt) => {
     const { day, is_over, to_date } = storedReceipt;
     const newReceipt = unchangedReceipts.get(day);
-    const isRenewed = newReceipt !== undefined && (newReceipt.is_over !== is_over || newReceipt.to_date !== to_date);
+    const isRenewed =
+      newReceipt !== undefined &&
+      (newReceipt.is_over !== is_over ||
+        newReceipt.to_date !== to_date ||
+        countsAsItIs(day, newReceipt) !== countsAsItIs(day, storedReceipt));
     // Also an unchanged or another day may lose rows to a written one, or have a column that widens.
     const rows_stored = rowsByDay.get(day) ?? storedReceipt.rows_stored;
     const hasChangedRows = rows_stored !== storedReceipt.rows_stored || widenedDays.has(day);

@@ -55,6 +55,16 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     expect((await place.state())?.events.receipts.get(D3)).toMatchObject(later);
   });
 
+  it('keeps the first request a week after it was over: an empty day is not read again after that', async () => {
+    const requestedAt = async (day: string) => {
+      await commit([place.of(D2, [], { requested_at: `${day}T13:00:00.000Z` })]);
+      return (await place.state())?.events.receipts.get(D2)?.requested_at.slice(0, 10);
+    };
+    expect(await requestedAt('2026-01-09')).toBe('2026-01-05');
+    expect(await requestedAt('2026-01-10')).toBe('2026-01-10');
+    expect(await requestedAt('2026-01-11')).toBe('2026-01-10');
+  });
+
   it('is written beside another that changed, which alone counts as changed', async () => {
     const done = await commit([place.of(D1, ROWS), place.of(D2, [{ id: 'c' }])]);
     expect(done).toMatchObject({ daysWritten: [D2], rowsWritten: 1, daysUnchanged: [D1], daysChanged: [D2] });
