@@ -82,8 +82,6 @@ class Sender {
   /** Aborted when the requests in progress have had their time to finish. */
   readonly #graceOver = new AbortController();
   #stoppedBy: RequestAnswer | undefined;
-  /** True once an answer has confirmed a deletion, also while its line is not on the disk yet. */
-  #hasConfirmed = false;
   /** Number of ids in a row whose last attempt met a passing failure. */
   #failuresInRow = 0;
 
@@ -154,7 +152,6 @@ class Sender {
    */
   async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
     const { ledger, settings } = this.#options;
-    const hasConfirmed = () => this.#hasConfirmed || ledger.history.hasConfirmed;
     const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
     const otherAnswer = () => ledger.history.of(externalId).answerTo(requestedAt, settings.again);
@@ -164,28 +161,21 @@ class Sender {
       const answer = otherAnswer();
       return answer && { kind: answer.outcome, code: answer.code, message: 'answered before' };
     }
-    // Nothing was sent yet: the service cannot have deleted anybody.
-    if (this.#signal.aborted) return this.#endStopped(id, 'stop');
+    // A stop from here on leaves it its time to finish.
+    this.#counts.requests++;
     let answer: DeletionAnswer;
     try {
-      this.#counts.requests++;
-      answer = await settings.deleter.deleteProfile(externalId, this.#graceOver.signal, hasConfirmed);
+      answer = await settings.deleter.deleteProfile(externalId, this.#graceOver.signal, ledger.history.hasConfirmed);
     } catch (error) {
       if (!this.#signal.aborted) throw error;
-      return this.#endStopped(id, 'undecided');
+      await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
+      throw this.#signal.reason;
     }
     this.#limiter.noteLimits(answer);
     const { kind: outcome, code, status = null } = answer;
-    this.#hasConfirmed ||= outcome === 'done';
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
     return answer;
-  }
-
-  /** Writes the line after a request that a stop of the run ended. Throws the signal's reason. */
-  async #endStopped(id: string, outcome: 'stop' | 'undecided'): Promise<never> {
-    await this.#options.ledger.write({ kind: 'after', id, outcome, code: 'stopped', status: null });
-    throw this.#signal.reason;
   }
 
   /** Counts the last answer for an id. Ends the run if every other id would get the same answer. */

@@ -1,4 +1,4 @@
-import { UserError } from '../base/errors.ts';
+import { codeOf, UserError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { sentenceOf } from '../base/text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
@@ -45,10 +45,10 @@ export class DeletionClient {
 
   /**
    * Sends one deletion, of an id that is valid Unicode. Whatever service and network do is an answer. Rejects with the
-   * signal's reason, and with a configuration failure if nothing can be sent at all. `hasConfirmed` is asked after the
-   * answer: whether the service has confirmed a deletion.
+   * signal's reason, with a configuration failure if nothing can be sent at all, and with a defect. `hasConfirmed`: the
+   * service has confirmed a deletion before.
    */
-  async deleteProfile(externalId: string, signal: AbortSignal, hasConfirmed: () => boolean): Promise<DeletionAnswer> {
+  async deleteProfile(externalId: string, signal: AbortSignal, hasConfirmed: boolean): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     const { clock, serviceId, importToken } = this.#options;
     const request = serviceRequest(
@@ -63,19 +63,20 @@ export class DeletionClient {
       );
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof UserError) throw error;
+      // Every error of a connection has a code; another one is a defect.
+      if (error instanceof UserError || codeOf(error) === undefined) throw error;
       return answerForError(error, this.#transport.host);
     }
   }
 
-  async #exchange(request: OutgoingRequest, signal: AbortSignal, hasConfirmed: () => boolean) {
+  async #exchange(request: OutgoingRequest, signal: AbortSignal, hasConfirmedBefore: boolean) {
     const answer = await this.#transport.send(request, signal);
     try {
       const { status, headers } = answer;
       if (status === 200) checkCharset(headers);
       // A failure counts by its status, also one whose body cannot be read.
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
-      const context = { host: this.#transport.host, hasConfirmedBefore: hasConfirmed() };
+      const context = { host: this.#transport.host, hasConfirmedBefore };
       const traits = deletionTraits(status, body.toString(), context);
       const { kind, code = traits.code ?? `http_${status}`, clause } = matchOutcome(DELETION_OUTCOMES, traits);
       const quotaReport = readQuotaReport(headers, this.#options.clock.now());

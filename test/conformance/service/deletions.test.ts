@@ -8,7 +8,6 @@ import { until } from '../../support/wait.ts';
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const ID = 'person-4711';
 const SIGNAL = new AbortController().signal;
-const unknownService = () => false;
 
 let server: FaultyServer;
 
@@ -16,7 +15,7 @@ async function remove(script: Script, options = {}) {
   server = await serve(script, options);
   const service = deletionClient(server.url);
   try {
-    return await service.deleteProfile(ID, SIGNAL, unknownService);
+    return await service.deleteProfile(ID, SIGNAL, false);
   } finally {
     await service.close();
   }
@@ -63,7 +62,7 @@ describe('network faults during a deletion', () => {
       server = await serve(() => steps);
       const clock = new ManualClock();
       const service = deletionClient(server.url, clock);
-      const answering = service.deleteProfile(ID, SIGNAL, unknownService);
+      const answering = service.deleteProfile(ID, SIGNAL, false);
       await until(() => server.requests.length === 1);
       clock.pass(59_000);
       await settle();
@@ -77,10 +76,22 @@ describe('network faults during a deletion', () => {
     server = await serve(() => [{ hold: true }]);
     const service = deletionClient(server.url);
     const controller = new AbortController();
-    const answering = service.deleteProfile(ID, controller.signal, unknownService);
+    const answering = service.deleteProfile(ID, controller.signal, false);
     await settle(20);
     controller.abort(new Error('enough'));
     await expect(answering).rejects.toThrow('enough');
+    await service.close();
+  });
+
+  it('a defect is no failure of the network', async () => {
+    server = await serve(() => json(200, OK));
+    const clock = new ManualClock();
+    const service = deletionClient(server.url, clock);
+    const answering = service.deleteProfile(ID, SIGNAL, false);
+    clock.now = () => {
+      throw new TypeError('a defect');
+    };
+    await expect(answering).rejects.toThrow('a defect');
     await service.close();
   });
 

@@ -58,7 +58,7 @@ describe('the request for a deletion', () => {
     server = await serve(() => json(200, OK));
     const service = deletionClient(server.url, { ...systemClock, now: () => Date.UTC(2026, 0, 20, 3, 0, 0, 7) });
     const answers = [];
-    for (const id of ids) answers.push(await service.deleteProfile(id, new AbortController().signal, () => false));
+    for (const id of ids) answers.push(await service.deleteProfile(id, new AbortController().signal, false));
     await service.close();
     return { answers, requests: server.requests };
   };
