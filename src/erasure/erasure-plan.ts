@@ -67,8 +67,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
   const idsToRequest = plannedIds.filter(({ request }) => request === 'due' || request === 'again');
 
   // 3. Whom the places hold.
-  const purgePlan =
-    purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger, requestSettings?.again === true));
+  const purgePlan = purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger));
 
   // 4. The guards, and what an officer is to know and to confirm.
   const guardProblem =

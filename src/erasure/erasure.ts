@@ -9,6 +9,7 @@ import { bySeverity, configError, EXIT, transientError, UserError } from '../bas
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
+import { lockErasures } from './ledger/ledger.ts';
 import { purgePlaces } from './purge.ts';
 import { type RequestResult, sendRequests } from './requests.ts';
 
@@ -23,9 +24,20 @@ export interface ErasureResult {
  * Erases the people of a list, in five steps: plan, consent, purge, request, report. The purge comes first: the service
  * still knows the profiles then. So after a kill the same command finds the same people. Without a consent it ends
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
- * is impossible, the hash is another one, the signal aborts or the ledger fails (in a purge: a failure of its place).
+ * is impossible, the hash is another one, another erasure uses the ledger, the signal aborts, or the ledger fails (in a
+ * purge: a failure of its place).
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
+  const { settings, runtime, consent } = options;
+  const lock = consent === 'none' ? undefined : await lockErasures(settings, runtime);
+  try {
+    return await runSteps(options);
+  } finally {
+    lock?.release();
+  }
+}
+
+async function runSteps(options: ErasureOptions): Promise<ErasureResult> {
   const { runtime, list, consent, requestSettings, onDecided } = options;
   const beganAt = runtime.clock.now();
 
@@ -45,8 +57,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   }
   if (list.counts.ids > 0 || purgePlan !== undefined) {
     const places = purgePlan?.places.map(({ name }) => name) ?? [];
-    const run = { ids: idsToRequest.length, places, requests: requestSettings !== undefined };
-    await ledger.begin(run, purgePlan?.settings.suppressionList);
+    const suppressed = purgePlan?.settings.suppressionList.readLength();
+    await ledger.begin({ ids: idsToRequest.length, places, requests: requestSettings !== undefined, suppressed });
   }
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.

@@ -37,8 +37,6 @@ export interface PurgePlan {
   readonly ledger: Ledger;
   /** Those of the list that are looked for. */
   readonly soughtIds: readonly PlannedId[];
-  /** True to request also those whom the ledger knows as deleted, or perhaps deleted. */
-  readonly again: boolean;
   readonly listedPeople: ListedPeople;
   readonly places: readonly PlannedPlace[];
   /** What an officer should know before a consent. */
@@ -59,7 +57,6 @@ export async function planPurge(
   plannedIds: readonly PlannedId[],
   settings: PurgeSettings,
   ledger: Ledger,
-  again: boolean,
 ): Promise<PurgePlan> {
   const { suppressionList, isSuppressedOnly, runtime } = settings;
 
@@ -84,7 +81,7 @@ export async function planPurge(
   if (isSuppressedOnly && !settings.beginsNewList && suppressionLength === 0)
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
 
-  const plan = { settings, ledger, soughtIds, again, listedPeople, places };
+  const plan = { settings, ledger, soughtIds, listedPeople, places };
   return { ...plan, warnings: planWarnings(plan, plannedIds.length - soughtIds.length, suppressionLength) };
 }
 

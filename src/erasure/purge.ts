@@ -76,7 +76,7 @@ async function purgePlace(
         throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
       if (!settings.beginsNewList) refuseOlderList(name, people.state.suppressionLength, suppressionList.readLength());
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
-      await ledger.write(() => purgeLines(name, people, plan));
+      await ledger.write(purgeLines(name, people, plan));
       return await suppressionList.add(people.keyCheckByUnifiedId, { ...runtime, hashKey });
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
@@ -98,13 +98,11 @@ async function purgePlace(
 /** A line for each id that is looked for, and one for the others on the suppression list together. */
 function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
   const { settings, ledger, soughtIds, listedPeople } = plan;
-  const linesOfIds = soughtIds.map(({ id, requestedAt, request }) => {
+  const linesOfIds = soughtIds.map(({ id, request }) => {
     const rows = people.rowCountById.get(id) ?? 0;
     const found = rows > 0 || (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0;
-    // Another run may have had its answer since the plan: then no request is to come.
-    const isDue = request === 'again' && ledger.history.of(id).answerTo(requestedAt, plan.again) === undefined;
-    const again = isDue || undefined;
-    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, again } as const;
+    const isToCome = request === 'due' || request === 'again';
+    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, request: isToCome } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;

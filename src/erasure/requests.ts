@@ -58,10 +58,8 @@ interface RequestOptions extends Omit<Runtime, 'env'> {
 export interface RequestResult {
   readonly counts: Readonly<RequestCounts>;
   /** The answer that ended everything: wrong token, service or address. */
-  readonly stoppedBy: RequestAnswer | undefined;
+  readonly stoppedBy: DeletionAnswer | undefined;
 }
-
-type RequestAnswer = Pick<DeletionAnswer, 'kind' | 'code' | 'message'>;
 
 /**
  * Requests each id until it is decided. Until one is decided, only one request is under way. Then they go at the
@@ -81,7 +79,7 @@ class Sender {
   readonly #signal: AbortSignal;
   /** Aborted when the requests in progress have had their time to finish. */
   readonly #graceOver = new AbortController();
-  #stoppedBy: RequestAnswer | undefined;
+  #stoppedBy: DeletionAnswer | undefined;
   /** Number of ids in a row whose last attempt met a passing failure. */
   #failuresInRow = 0;
 
@@ -116,11 +114,10 @@ class Sender {
     try {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
-        const answer = await this.#requestUntilDecided(listedId);
-        const decision = answer && this.#noteAnswer(answer);
+        const decision = this.#noteAnswer(await this.#requestUntilDecided(listedId));
         if (decision === undefined) continue;
         onDecided?.(listedId.id, decision, ledger.history.hasConfirmed);
-        if (until === 'first_decision' && this.#counts.requests > 0) return;
+        if (until === 'first_decision') return;
       }
     } catch (error) {
       // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
@@ -131,36 +128,27 @@ class Sender {
   }
 
   /** Requests an id until an answer decides it, or the last attempt is made. Throws the signal's reason. */
-  async #requestUntilDecided(listedId: ListedId): Promise<RequestAnswer | undefined> {
+  async #requestUntilDecided(listedId: ListedId): Promise<DeletionAnswer> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
     const attempt = async () => {
       let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
-      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
+      while (answer.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
       return answer;
     };
     return await retry(policy, attempt, (answer, attempts) => {
-      return answer?.kind === 'retry' || (answer?.kind === 'undecided' && attempts < UNCLEAR_ATTEMPTS);
+      return answer.kind === 'retry' || (answer.kind === 'undecided' && attempts < UNCLEAR_ATTEMPTS);
     });
   }
 
-  /**
-   * Sends one request, with a ledger line before and after it. Sends none for an id that another run has had decided
-   * since the plan: that answer counts. Throws the signal's reason if the run is stopped.
-   */
-  async #request(listedId: ListedId): Promise<RequestAnswer | undefined> {
+  /** Sends one request, with a ledger line before and after it. Throws the signal's reason if the run is stopped. */
+  async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer> {
     const { ledger, settings } = this.#options;
-    const { id: externalId, requestedAt } = listedId;
     const id = ledger.keys.idKey.hashOf(externalId);
-    const otherAnswer = () => ledger.history.of(externalId).answerTo(requestedAt, settings.again);
-    if (otherAnswer() === undefined) await this.#limiter.waitForTurn(this.#signal);
-    const isWritten = await ledger.write(() => (otherAnswer() === undefined ? { kind: 'before', id } : []));
-    if (!isWritten) {
-      const answer = otherAnswer();
-      return answer && { kind: answer.outcome, code: answer.code, message: 'answered before' };
-    }
+    await this.#limiter.waitForTurn(this.#signal);
+    await ledger.write({ kind: 'before', id });
     // A stop from here on leaves it its time to finish.
     this.#counts.requests++;
     let answer: DeletionAnswer;
@@ -179,7 +167,7 @@ class Sender {
   }
 
   /** Counts the last answer for an id. Ends the run if every other id would get the same answer. */
-  #noteAnswer(answer: RequestAnswer): Decision | undefined {
+  #noteAnswer(answer: DeletionAnswer): Decision | undefined {
     const { kind, code, message } = answer;
     const { rejected_codes, undecided_codes } = this.#counts;
     this.#failuresInRow = kind === 'retry' ? this.#failuresInRow + 1 : 0;
@@ -208,7 +196,7 @@ class Sender {
     return undefined;
   }
 
-  #giveUp({ code, message }: RequestAnswer): void {
+  #giveUp({ code, message }: DeletionAnswer): void {
     if (!this.#signal.aborted)
       this.#options.logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
     this.#stop.abort();

@@ -27,8 +27,8 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
  * | line                          | state before       | state after                                       |
  * | ----------------------------- | ------------------ | ------------------------------------------------- |
  * | `access`                      | `unknown`          | `shown`                                           |
- * | `purge` without a request     | `unknown`, `shown` | `not_asked`                                       |
- * | `purge`, a request is to come | any                | `open`, never asked                               |
+ * | `purge` without `request`     | `unknown`, `shown` | `not_asked`                                       |
+ * | `purge` with `request`        | any                | `open`, never asked                               |
  * | `before`                      | any                | `open`, asked                                     |
  * | `after`: wait, stop           | `open`             | `open`; this request deleted nobody               |
  * | `after`: retry, undecided     | `open`             | `open`; this request may have deleted the person  |
@@ -104,8 +104,8 @@ export class IdHistory {
         this.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
         return;
       case 'purge':
-        // The run asks the service only after its purges. If it is killed between them, the request is still to come.
-        if (run.requests && (line.again || !this.isFinal)) this.openRequest ??= { sentAt: null };
+        // If the run is killed before the request, that is still to come.
+        if (line.request) this.openRequest ??= { sentAt: null };
         this.#beginPurge(line);
         return;
       case 'before':

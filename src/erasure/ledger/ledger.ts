@@ -9,10 +9,12 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configError, EXIT } from '../../base/errors.ts';
+import { formatDuration } from '../../base/quantities.ts';
+import type { Runtime } from '../../base/runtime.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { diskError, withDiskErrors } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
-import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
+import { acquireLock, LOCK_WAIT_MS, type Lock, readOwner, withLockFile } from '../../fs/lock.ts';
 import { checkWritable, giveToFolderOwner, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
@@ -27,11 +29,9 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-type NewLines = LineContent | readonly LineContent[];
-
 /**
- * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. After
- * a write has failed every call fails. Without a folder nothing is kept.
+ * The ledger of one run. Its file is locked for each write alone: `person` writes beside an erasure. After a write has
+ * failed every call fails. Without a folder nothing is kept.
  */
 export class Ledger {
   readonly runId: string = randomBytes(8).toString('hex');
@@ -43,7 +43,7 @@ export class Ledger {
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
   /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
-  #writes: Promise<unknown> = Promise.resolve();
+  #writes = Promise.resolve();
 
   private constructor(settings: LedgerSettings, clock: Clock, keys: LedgerKeys, ids: readonly string[]) {
     this.#settings = settings;
@@ -87,46 +87,43 @@ export class Ledger {
     return this.#end.head;
   }
 
-  /**
-   * Writes the first line of the run. The length of the suppression list is read once no other run can write that it has
-   * made the list longer: else the list would look begun anew.
-   */
-  async begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests'>, suppressionList?: { readLength(): number }) {
+  /** Writes the first line of the run. */
+  begin(run: Pick<LineOf<'begin'>, 'ids' | 'places' | 'requests' | 'suppressed'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
-    const line = { kind: 'begin', base_url, service_id, requested_by, reason, ...run } as const;
-    await this.write(() => ({ ...line, suppressed: suppressionList?.readLength() }));
+    return this.write({ kind: 'begin', base_url, service_id, requested_by, reason, ...run });
   }
 
   /**
-   * Writes a line, or several that follow each other. A function makes them once the lines of other runs are read.
-   * Resolves when they are on disk: only then may a request go out, or a place be changed. Resolves to false for none.
+   * Writes a line, or several that follow each other. Resolves when they are on disk: only then may a request go out, or
+   * a place be changed.
    */
-  async write(content: NewLines | (() => NewLines)): Promise<boolean> {
+  write(content: LineContent | readonly LineContent[]): Promise<void> {
     const { ledgerDir: folder } = this.#settings;
-    const { keyCheck: key_check } = this.keys.lineKey;
-    const linesNow = () => {
-      // Under the lock, so that the times of the lines rise.
-      const at = new Date(this.#clock.now()).toISOString();
-      const contents = [typeof content === 'function' ? content() : content].flat();
-      return contents.map((lineContent) => ({ v: 1, run: this.runId, at, key_check, ...lineContent }) as const);
-    };
-    const writing = this.#writes.then(() => {
-      if (folder === undefined) return linesNow();
-      return whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, linesNow, checkHeld));
+    const contents = [content].flat();
+    this.#writes = this.#writes.then(async () => {
+      const lines =
+        folder === undefined
+          ? this.#linesOf(contents)
+          : await whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, contents, checkHeld));
+      for (const line of lines) this.history.add(line);
     });
-    this.#writes = writing;
-    const lines = await writing;
-    for (const line of lines) this.history.add(line);
-    return lines.length > 0;
+    return this.#writes;
   }
 
-  /** Makes the lines once those of other runs are read. Returns them when they are on disk. */
-  async #append(folder: string, linesNow: () => readonly LedgerLine[], checkHeld: () => void) {
+  /** The lines, as written now. */
+  #linesOf(contents: readonly LineContent[]): LedgerLine[] {
+    const at = new Date(this.#clock.now()).toISOString();
+    const { keyCheck: key_check } = this.keys.lineKey;
+    return contents.map((content) => ({ v: 1, run: this.runId, at, key_check, ...content }));
+  }
+
+  /** Appends lines behind those of other runs, so that their times rise. Returns them when they are on disk. */
+  async #append(folder: string, contents: readonly LineContent[], checkHeld: () => void): Promise<LedgerLine[]> {
     const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       giveToFolderOwner(ledgerPathIn(folder));
       const tornBytes = await this.#readOn(folder);
-      const lines = linesNow();
+      const lines = this.#linesOf(contents);
       const { text, end } = signLines(lines, this.#end, this.keys.lineKey);
       if (this.#end.size === 0) await syncFolder(folder);
       checkHeld();
@@ -151,6 +148,27 @@ export class Ledger {
     this.#end = end;
     return tornBytes;
   }
+}
+
+/**
+ * Keeps other erasures off the ledger, from before the plan to the last answer: none requests an id that another one is
+ * about to request. Undefined without a folder. Throws a transient failure if another erasure does not end in time, and
+ * the signal's reason.
+ */
+export async function lockErasures(
+  { ledgerDir: folder }: LedgerSettings,
+  { clock, signal, logger }: Pick<Runtime, 'clock' | 'signal' | 'logger'>,
+): Promise<Lock | undefined> {
+  if (folder === undefined) return undefined;
+  const subject = `the ledger in ${folder}`;
+  const waitText = `Another erasure uses ${subject}: waiting ${formatDuration(LOCK_WAIT_MS)} at most for its end.`;
+  const takeLock = async () => {
+    const path = join(folder, 'erasure.lock');
+    await makeFolders(folder);
+    if (readOwner(path)?.isDead === false) logger.info('erase.wait', waitText);
+    return await acquireLock(path, { subject, clock, signal, waitMs: LOCK_WAIT_MS });
+  };
+  return await withDiskErrors(diskContextOf(folder), takeLock());
 }
 
 /** Runs work while no other run writes to the ledger. */

@@ -30,10 +30,10 @@ export type LineContent = Readonly<
     }
   /**
    * What a place holds of a person right before its removal. `id`: null for the others on the suppression list.
-   * `found`: people of the id were found, who are on the suppression list by then, or rows that name nobody. `again`: the
-   * service has answered about the id before, and is to be asked once more.
+   * `found`: people of the id were found, who are on the suppression list by then, or rows that name nobody. `request`: the
+   * service is asked about the id once the places are purged.
    */
-  | { kind: 'purge'; id: string | null; place: string; rows: number; found?: boolean; again?: true | undefined }
+  | { kind: 'purge'; id: string | null; place: string; rows: number; found?: boolean; request?: boolean }
   /**
    * The purge of a place is done; `rows` of all people together. `suppressed`: people on the suppression list. `stays`:
    * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkIdStreams } from '../../../src/airbyte/destination/id-streams.ts';
 import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/catalog-and-states.ts';
-import type { Json } from '../../support/airbyte/connector.ts';
+import type { Json, Output } from '../../support/airbyte/connector.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import {
   type Answer,
@@ -220,13 +220,20 @@ describe('ten days of syncs', () => {
     expect(setup.server.ids()).toEqual(Array.from({ length: 10 }, (_, n) => `p${n}`));
   });
 
-  it('at the same time request an ID once', async () => {
-    setup.answer = async ({ id }, response) => {
-      if (id === 'a') await on(0, [record('b'), state(2)]);
+  it('run one after the other on a ledger: one that waits too long is to come again', async () => {
+    const others: Output[] = [];
+    setup.answer = async (_, response) => {
+      others.push(await on(0, [record('b'), state(2)]), await on(0, [record('b')], { dry_run: true }));
       json(response, SUCCESS);
     };
-    const output = await on(0, [record('a'), record('b'), state(1)]);
-    expect([output.code, setup.server.ids(), statsOf(output)]).toEqual([0, ['a', 'b'], [counts(2)]]);
+    const output = await on(0, [record('a'), state(1)]);
+    expect([output.code, setup.server.ids(), others.map(({ code }) => code)]).toEqual([0, ['a'], [1, 0]]);
+    expect(others[0].text).toContain('Another erasure uses the ledger in');
+    const [{ failure_type, message }] = others[0].errors();
+    expect([failure_type, message]).toEqual([
+      'transient_error',
+      expect.stringMatching(/^The ledger in .* is in use by/),
+    ]);
   });
 
   it('request an ID again, once, if its row has a later time', async () => {

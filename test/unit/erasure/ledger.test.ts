@@ -16,15 +16,17 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
-import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
+import { Ledger, type LedgerSettings, lockErasures } from '../../../src/erasure/ledger/ledger.ts';
 import { locateLedger } from '../../../src/erasure/ledger/ledger-file.ts';
 import type { LineOf } from '../../../src/erasure/ledger/lines.ts';
 import { exitOfProof, type Proof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { answerText, proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { IdList } from '../../../src/erasure/list/id-list.ts';
-import { LeapingClock } from '../../support/clock.ts';
+import { LeapingClock, ManualClock } from '../../support/clock.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { newFolder } from '../../support/new-folder.ts';
+import { logRecorder } from '../../support/service/service.ts';
+import { until } from '../../support/wait.ts';
 
 let root: string;
 let folder: string;
@@ -148,6 +150,21 @@ describe('a ledger', () => {
     expect(await verify()).toMatchObject({ ok: true, lines: 33 });
   });
 
+  it('has one erasure at a time, and a stop ends the wait of another', async () => {
+    const settings = { ...SERVICE, ledgerDir: folder, ledgerKey: undefined };
+    const { events, logger } = logRecorder();
+    const stop = new AbortController();
+    const take = () => lockErasures(settings, { clock: new ManualClock(), signal: stop.signal, logger });
+    const first = await take();
+    const waiting = take();
+    await until(() => events.length > 0);
+    first?.release();
+    const second = await take();
+    stop.abort(new Error('stopped'));
+    await expect(waiting).rejects.toThrow('stopped');
+    second?.release();
+  });
+
   it('is refused under another key, and without its key', async () => {
     await request({ a: 'done' });
     const other = new Secret('another key of at least 32 characters');
@@ -200,8 +217,8 @@ describe('a proof', () => {
     return proveErasure(list, { ...SERVICE, ledgerDir: folder, ledgerKey: undefined }, head);
   };
 
-  const purgeOf = (ledger: Ledger, name: string, rows: number, place = 'duckdb /x') =>
-    ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place, rows }) as const;
+  const purgeOf = (ledger: Ledger, name: string, rows: number, place = 'duckdb /x', request = false) =>
+    ({ kind: 'purge', id: ledger.keys.idKey.hashOf(name), place, rows, request }) as const;
   const purged = (rows: number, more: Partial<LineOf<'purged'>> = {}) =>
     ({ kind: 'purged', place: 'duckdb /x', rows, suppressed: 1, stays: [], unreached: false, ...more }) as const;
   const accessOf = (ledger: Ledger, name: string, ways: readonly string[], rows: number, places = ['duckdb /x']) =>
@@ -221,7 +238,7 @@ describe('a proof', () => {
     clock.pass(1_000);
     const ledger = await open();
     await ledger.begin({ ids: 2, places: ['duckdb /x'], requests: true });
-    await ledger.write([purgeOf(ledger, 'a', 0), purgeOf(ledger, 'b', 0)]);
+    await ledger.write([purgeOf(ledger, 'a', 0, 'duckdb /x', true), purgeOf(ledger, 'b', 0)]);
     await ledger.write(purged(0));
     const proof = await prove(['a', 'b']);
     expect(proof.ids).toMatchObject([{ state: 'open' }, { state: 'confirmed' }]);
@@ -232,18 +249,18 @@ describe('a proof', () => {
     expect(textOf(proof)).toMatch(/Row 2 .*\n.*rejected the ID.*\n.*no row was found.*\n {2}open:/);
   });
 
-  it.each([undefined, true as const])('opens no request that nobody needs to repeat (again: %s)', async (again) => {
+  it.each([false, true])('opens a request that is to come, and no other (%s)', async (isToCome) => {
     const ledger = await open();
     await ledger.begin({ ids: 1, places: [], requests: true });
     const id = ledger.keys.idKey.hashOf('a');
     // The answer to the first request was lost: perhaps the service no longer knows whom it has deleted.
     for (const _ of [1, 2]) await ledger.write({ kind: 'before', id });
     await ledger.write({ kind: 'after', id, outcome: 'rejected', code: '40000', status: 200 });
-    await ledger.write([{ ...purgeOf(ledger, 'a', 0), again }, purged(0)]);
-    expect((await prove(['a'])).ids).toMatchObject([{ state: again ? 'open' : 'rejected' }]);
+    await ledger.write([purgeOf(ledger, 'a', 0, 'duckdb /x', isToCome), purged(0)]);
+    expect((await prove(['a'])).ids).toMatchObject([{ state: isToCome ? 'open' : 'rejected' }]);
     // What is open is asked again, also for the same row.
     const { history } = await open();
-    expect(history.of('a').answerTo(undefined)?.code).toBe(again ? undefined : '40000');
+    expect(history.of('a').answerTo(undefined)?.code).toBe(isToCome ? undefined : '40000');
   });
 
   it('says of each id what its lines say: answers, and rows that left places', async () => {
@@ -285,7 +302,7 @@ describe('a proof', () => {
 
   it('names an ID as open that was asked without a clear answer, or never asked', async () => {
     const ledger = await request({ c: 'done' });
-    await ledger.write([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
+    await ledger.write(['a', 'b'].map((id) => purgeOf(ledger, id, 1, 'duckdb /x', true)));
     await ledger.write(purged(2, { suppressed: 2 }));
     await ledger.write({ kind: 'before', id: ledger.keys.idKey.hashOf('b') });
     const proof = await prove(['a', 'b', 'c']);
@@ -330,7 +347,7 @@ describe('a proof', () => {
       clock.pass(1_000);
       await ledger.begin({ ids: requests ? 1 : 0, places, requests });
       for (const place of purgedPlaces) {
-        await ledger.write(purgeOf(ledger, 'a', 0, place));
+        await ledger.write(purgeOf(ledger, 'a', 0, place, requests));
         await ledger.write(purged(0, { place }));
       }
       return ledger;
@@ -405,7 +422,7 @@ describe('a proof', () => {
     clock.pass(1_000);
     expect(textOf(await prove(['a']), false)).not.toContain(sentence);
     const ledger = await open();
-    await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false }, { readLength: () => 0 });
+    await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false, suppressed: 0 });
     await ledger.write(purged(0, { suppressed: 0 }));
     await purge(0, {});
     expect(textOf(await prove(['a']), false)).toContain(sentence);

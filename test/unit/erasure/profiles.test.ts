@@ -2,13 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { withLockFile } from '../../../src/fs/lock.ts';
 import { RunFolder } from '../../../src/fs/run-folder.ts';
 import { json } from '../../support/erasure/deletions.ts';
 import { DELTA, DUCKDB, event, LAKE, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
 import { HAS_MODES } from '../../support/modes.ts';
-import { withCall } from '../../support/system-calls.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 
 const erasure = setUpErasure();
@@ -320,34 +318,6 @@ describe('a suppression list in the folder of the ledger', () => {
     await erase('--id', 'C', ...IN());
     expect((await planOf('--id', 'B', ...IN())).places[0].rows).toBe(1);
   });
-
-  it('that another purge makes longer while an erasure begins was not begun anew', async () => {
-    useProfiles(csvOf(['A', u('a')], ['B', u('b')], ['C', u('c')]));
-    await load([row('a'), row('b'), row('c')], DUCKDB);
-    await erase('--id', 'A', ...IN());
-    const others = ['B'];
-    const afterOthers: Parameters<typeof withCall>[2] = async (begin, ...run) => {
-      for (const id of others.splice(0)) await erase('--id', id, ...IN());
-      return begin(...run);
-    };
-    await withCall(Ledger.prototype, 'begin', afterOthers, () => erase('--id', 'C', ...IN()));
-    expect(holding(u('b'))).toEqual([]);
-    expect((await proofOf('A'))[1]).not.toContain('begun anew');
-  });
-});
-
-it('a new request that another run has answered since the plan leaves nothing open', async () => {
-  useProfiles(csvOf(['A', u('a')], ['B', u('b')]), { requested_at_field: 'at' });
-  await load([row('a'), row('b')], DUCKDB, LAKE);
-  const request = (time: string, place: string) =>
-    erase('--file', writeList('requests.csv', `id,at\nA,${time}\n`), '--column', 'id', ...only(place));
-  await request('2026-01-10T00:00:00Z', DUCKDB);
-  // The first line begins the run; the other run is there before those of the purge.
-  const turns = [() => {}, () => request('2026-02-20T00:00:00Z', LAKE)];
-  const afterOthers: Parameters<typeof withCall>[2] = (write, ...lines) =>
-    Promise.resolve(turns.shift()?.()).then(() => write(...lines));
-  await withCall(Ledger.prototype, 'write', afterOthers, () => request('2026-02-20T00:00:00Z', DUCKDB));
-  expect([requestedIds(), (await proofOf('A'))[0]]).toEqual([['A', 'A'], 0]);
 });
 
 it('a row with the time of its request deletes once, and again only for a request after the confirmation', async () => {

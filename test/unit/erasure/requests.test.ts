@@ -34,7 +34,7 @@ async function send(ids: readonly string[], answer: Answering, options: SendOpti
   await ledger.begin({ ids: ids.length, places: [], requests: true });
   const { write } = ledger;
   ledger.write = (content) => {
-    for (const { kind } of [typeof content === 'function' ? content() : content].flat()) onLine?.(kind);
+    for (const { kind } of [content].flat()) onLine?.(kind);
     return write.call(ledger, content);
   };
   const deleter = {
@@ -54,7 +54,14 @@ async function send(ids: readonly string[], answer: Answering, options: SendOpti
     signal,
     onDecided: (id, decision) => void decisions.set(id, decision),
   });
-  return { ...requested, seen, decisions: Object.fromEntries(decisions), slept: clock.slept, events };
+  return {
+    ...requested,
+    seen,
+    decisions: Object.fromEntries(decisions),
+    slept: clock.slept,
+    events,
+    history: ledger.history,
+  };
 }
 
 describe('the requests of a run', () => {
@@ -112,14 +119,6 @@ describe('the requests of a run', () => {
     expect(slept.filter((ms) => ms === 60_000)).toHaveLength(8);
   });
 
-  it('take no time for IDs whose deletion was decided before', async () => {
-    const ledgerDir = newFolder();
-    const ids = ['a', 'b', 'c'];
-    await send(ids, () => answerOf('done'), { ledgerDir });
-    const { counts, slept } = await send(ids, () => answerOf('done'), { ledgerDir, requestsPerMinute: 1 });
-    expect([counts.requests, counts.done, slept]).toEqual([0, 3, []]);
-  });
-
   it('have their time to finish if a stop comes once their line is on the disk', async () => {
     const ledgerDir = newFolder();
     const stop = new AbortController();
@@ -137,10 +136,8 @@ describe('the requests of a run', () => {
     const stop = new AbortController();
     const cutOff = () => Promise.reject(stop.abort());
     await send(['a'], cutOff, { ledgerDir, signal: stop.signal });
-    for (const requests of [1, 0]) {
-      const { counts } = await send(['a'], () => answerOf('rejected'), { ledgerDir });
-      expect(counts).toMatchObject({ requests, rejected: 1 });
-    }
+    const { history } = await send(['a'], () => answerOf('rejected'), { ledgerDir });
+    expect(history.of('a').isFinal).toBe(true);
   });
 
   it.each(['wait', 'stop'] as const)('count the code of an answer that ends them: %s', async (kind) => {
