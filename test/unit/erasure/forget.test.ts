@@ -4,7 +4,7 @@ import { DUCKDB, event, setUpErasure } from '../../support/erasure/fixture.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 
 const erasure = setUpErasure();
-const { at, configure, holding, load, planOf, proofOf, requestedIds, run, runAt, writeList } = erasure;
+const { at, configure, erase, holding, load, planOf, proofOf, requestedIds, run, runAt, writeList } = erasure;
 
 it('an erasure does what its plan says, asks the service last, and keeps the people away', async () => {
   configure({}, { lock_wait: '0s' });
@@ -27,7 +27,8 @@ it('an erasure does what its plan says, asks the service last, and keeps the peo
   const stuck = await planOf(...words, '--execute', '--confirm', hash);
   expect([stuck.exit, stuck.error]).toEqual([3, expect.stringContaining('is in use')]);
   expect(stuck.places.map(({ rows_removed }) => rows_removed)).toEqual([3, null, 3]);
-  expect([requestedIds(), (await proofOf('m1'))[0]]).toEqual([[], 3]);
+  expect(requestedIds()).toEqual([]);
+  expect(await proofOf('m1')).toEqual([3, expect.stringContaining('open: never asked')]);
 
   rmSync(at('lake/_dfinery/lock'));
   const { head, ...done } = await planOf(...words, '--execute', '--confirm', hash);
@@ -47,6 +48,13 @@ it('an erasure does what its plan says, asks the service last, and keeps the peo
     expect(await exitOf(...proof, '--head', head ?? ''), proof[0]).toBe(0);
     expect(await exitOf(...proof, '--head', 'f'.repeat(64)), proof[0]).toBe(1);
   }
+  writeList('lake/_dfinery/lock', ownerText());
+  expect((await erase('--id', 'm1', '--again')).exit).toBe(3);
+  expect(await proofOf('m1')).toEqual([
+    3,
+    expect.stringMatching(/open: confirmed .*, then purged and not asked again/),
+  ]);
+
   writeList('ledger/ledger.jsonl', readFileSync(at('ledger/ledger.jsonl'), 'utf8').replace('"rows":2', '"rows":1'));
   expect([await exitOf(...ofLedger), await exitOf(...ofList)]).toEqual([1, 1]);
 });
