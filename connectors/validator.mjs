@@ -7,8 +7,9 @@ import standaloneCode from 'ajv/dist/standalone/index.js';
 
 /** What the code calls: the formats of our schemas. */
 const FORMATS = `
+import { addressProblem } from '../src/base/address.ts';
 import { isDay } from '../src/base/days.ts';
-const formats = { date: isDay, uri: (text) => URL.canParse(text) };
+const formats = { date: isDay, uri: (text) => addressProblem(text) === undefined };
 `;
 
 /**

@@ -8,8 +8,8 @@ import { readVariables, refuseUnknownVariables, type Variables } from '../config
 import type { ConfigWith, RequiredKey } from '../config/fields.ts';
 import { configKeysOf, listUnknownKeys } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
-import { isLeftOut, parsePart, requireObject } from '../config/parse.ts';
-import { isInvalid, type Problem, problemsError } from '../config/problems.ts';
+import { isLeftOut, missingKeys, parsePart, requireObject } from '../config/parse.ts';
+import { type Problem, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { isAddress } from '../fs/local-path.ts';
@@ -29,8 +29,6 @@ export interface CommandConfig
   extends ReturnType<typeof SOURCE_PART.makeConfig>,
     ReturnType<typeof LOCAL_PART.makeConfig>,
     ReturnType<typeof ERASURE_PART.makeConfig> {
-  /** The keys that are missing; only some commands need them. */
-  readonly missingProblems: readonly Problem[];
   /** What messages call the file. */
   readonly fileLabel: string;
   /** False for an object of the library, of which no variable sets a key. */
@@ -62,12 +60,12 @@ export function readConfiguration(
   const source = parsePart(SOURCE_PART, values);
   const local = parsePart(LOCAL_PART, values);
   const erasure = parsePart(ERASURE_PART, values);
-  const problems = [source, local, erasure].flatMap((part) => part.problems);
-  if (source.config === undefined || local.config === undefined || erasure.config === undefined)
-    throw problemsError('the configuration', problems.filter(isInvalid), variables.variableByKey);
+  if (source.config === undefined || local.config === undefined || erasure.config === undefined) {
+    const problems = [source, local, erasure].flatMap((part) => part.problems);
+    throw problemsError('the configuration', problems, variables.variableByKey);
+  }
   const config = { ...source.config, ...local.config, ...erasure.config };
-  // No value is invalid: these problems are missing keys.
-  return Object.freeze({ ...config, missingProblems: problems, fileLabel: file.fileLabel, readsVariables });
+  return Object.freeze({ ...config, fileLabel: file.fileLabel, readsVariables });
 }
 
 type ConfigFile = ReturnType<typeof configFileOf>;
@@ -147,7 +145,8 @@ export function requireKeys<K extends RequiredKey | 'hash_key' | 'suppression_ke
   config: CommandConfig,
   ...keys: readonly K[]
 ) {
-  const problems = keys.flatMap((key) => config.missingProblems.find((problem) => problem.key === key) ?? []);
+  const missing = [...missingKeys(SOURCE_PART, config), ...missingKeys(ERASURE_PART, config)];
+  const problems = keys.flatMap((key) => missing.find((problem) => problem.key === key) ?? []);
   if (problems.length > 0) throw missingKeysError(config, problems);
   return config as ConfigWith<CommandConfig, K & RequiredKey>;
 }

@@ -43,7 +43,7 @@ export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
       variableByKey.set(key, variable.name);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      problems.push({ kind: 'invalid', key, text: error.message.replace(/\.$/, '') });
+      problems.push({ key, text: error.message.replace(/\.$/, '') });
     }
   }
   return { values, variableByKey, problems };

@@ -9,7 +9,7 @@ export function toFields<S extends ConfigSchema>({ properties }: S, values: Json
   return Object.fromEntries(entries);
 }
 
-const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+export const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 function toField(value: unknown, { airbyte_secret: isSecret, format }: KeySchema): unknown {
   if (typeof value !== 'string') return value;

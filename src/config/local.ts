@@ -20,7 +20,7 @@ export const LOCAL_PART = {
   }),
   *ruleProblems({ target, place }: Pick<Fields<typeof localSchema>, 'target' | 'place'>) {
     if ((target === undefined) === (place === undefined)) return;
-    yield keyProblem('invalid', target === undefined ? 'target' : 'place', 'is missing: target and place go together');
+    yield keyProblem(target === undefined ? 'target' : 'place', 'is missing: target and place go together');
   },
 };
 

@@ -16,9 +16,9 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { readVariables } from './environment.ts';
-import { type ConfigWith, type Fields, type RequiredKey, toFields } from './fields.ts';
+import { type ConfigWith, camelCase, type Fields, type RequiredKey, toFields } from './fields.ts';
 import { type ConfigSchema, configKeysOf, listUnknownKeys } from './keys.ts';
-import { isInvalid, type Problem, problemsError, schemaProblems, uriProblems } from './problems.ts';
+import { keyProblem, type Problem, problemsError, schemaProblems } from './problems.ts';
 
 /** The keys of one schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
@@ -26,6 +26,8 @@ interface ConfigPart<S extends ConfigSchema, C> {
   readonly validate: Validator;
   /** Makes the configuration of fields whose values fit the schema. */
   makeConfig(fields: Fields<S>): C;
+  /** The keys that other keys need, by key: `hash_key` needs to be there beside `columns_hash`. */
+  readonly neededBeside?: Readonly<Record<string, string>>;
   /** A problem for each further rule that the configuration breaks. */
   ruleProblems?(config: NoInfer<C>): Iterable<Problem>;
 }
@@ -53,7 +55,9 @@ export function parseConnectorConfig<S extends ConfigSchema, C extends object>(
   const variables = readVariables(missingSecrets, env);
   if (variables.problems.length > 0) throw problemsError('the configuration', variables.problems);
   const { config, problems } = parsePart(part, { ...rawValues, ...variables.values });
-  if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
+  if (config === undefined) throw problemsError('the configuration', problems);
+  const missing = missingKeys(part, config);
+  if (missing.length > 0) throw problemsError('the configuration', missing);
   return {
     config: config as ConfigWith<C, RequiredKey>,
     unknownKeys: listUnknownKeys(configKeys, rawValues),
@@ -61,23 +65,35 @@ export function parseConnectorConfig<S extends ConfigSchema, C extends object>(
   };
 }
 
-/**
- * Parses the values of a part's keys.
- *
- *   each value that is needed is there and valid   the configuration, no problem
- *   only keys are missing                          the configuration without them, a problem for each
- *   a value is invalid                             no configuration; the missing keys are problems, too
- */
+/** Parses the values of a part's keys, some of which may be missing. There are problems, or there is a configuration. */
 export function parsePart<S extends ConfigSchema, C extends object>(
   { schema, validate, makeConfig, ruleProblems = () => [] }: ConfigPart<S, C>,
   rawValues: object,
 ): { readonly config: Readonly<C> | undefined; readonly problems: readonly Problem[] } {
   const values = presentValues(rawValues, schema);
   const valueProblems = schemaProblems(validate, values);
-  if (valueProblems.some(isInvalid)) return { config: undefined, problems: valueProblems };
+  if (valueProblems.length > 0) return { config: undefined, problems: valueProblems };
   const config = makeConfig(toFields(schema, values));
-  const problems = [...valueProblems, ...uriProblems(schema, values), ...ruleProblems(config)];
-  return { config: problems.some(isInvalid) ? undefined : Object.freeze(config), problems };
+  const problems = [...ruleProblems(config)];
+  return { config: problems.length > 0 ? undefined : Object.freeze(config), problems };
+}
+
+/** A problem for each key that is needed, and that a configuration has no field for. */
+export function missingKeys(
+  { schema, neededBeside = {} }: Pick<ConfigPart<ConfigSchema, object>, 'schema' | 'neededBeside'>,
+  config: object,
+): Problem[] {
+  const fields: JsonObject = { ...config };
+  const isThere = (key: string) => {
+    const field = fields[camelCase(key)];
+    return field !== undefined && !(Array.isArray(field) && field.length === 0);
+  };
+  return [
+    ...schema.required.filter((key) => !isThere(key)).map((key) => keyProblem(key, 'is missing')),
+    ...Object.entries(neededBeside)
+      .filter(([key, otherKey]) => isThere(otherKey) && !isThere(key))
+      .map(([key, otherKey]) => keyProblem(key, `is missing beside ${otherKey}`)),
+  ];
 }
 
 /** True for a key without a value: the platform writes null for it, and a form an empty text. */

@@ -11,7 +11,13 @@ import { parseConnectorConfig } from './parse.ts';
 import { keyProblem, type Problem } from './problems.ts';
 
 /** The keys of the Airbyte source, which the command line has, too. */
-export const SOURCE_PART = { schema, validate, makeConfig, ruleProblems };
+export const SOURCE_PART = {
+  schema,
+  validate,
+  makeConfig,
+  neededBeside: { suppression_key: 'suppression_file', hash_key: 'columns_hash' },
+  ruleProblems,
+};
 
 export const parseSourceConfig = (rawConfig: unknown, env: Env) => parseConnectorConfig(SOURCE_PART, rawConfig, env);
 
@@ -44,14 +50,14 @@ const NEVER_HASHED = new Set(
 function* ruleProblems(config: ReturnType<typeof makeConfig>): Iterable<Problem> {
   const { timezone, startDate, endDate, columnTypes, columnsDrop, columnsHash, hashKey } = config;
   if (timezone !== undefined && !isZoneName(timezone))
-    yield keyProblem('invalid', 'timezone', 'is no IANA name such as Asia/Seoul');
+    yield keyProblem('timezone', 'is no IANA name such as Asia/Seoul');
   if (startDate !== undefined && endDate !== undefined && startDate > endDate)
-    yield keyProblem('invalid', 'start_date', `${startDate} is after end_date ${endDate}`);
+    yield keyProblem('start_date', `${startDate} is after end_date ${endDate}`);
 
   for (const key of ['events', 'properties'] as const) {
     if (config[`${key}Condition`] !== 'all' || config[key].length === 0) continue;
     const clause = `is all, under which the list ${key} would change nothing: wanted include or exclude`;
-    yield keyProblem('invalid', `${key}_condition_type`, clause);
+    yield keyProblem(`${key}_condition_type`, clause);
   }
 
   yield* columnProblems(
@@ -82,16 +88,12 @@ function* ruleProblems(config: ReturnType<typeof makeConfig>): Iterable<Problem>
     (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
   );
 
-  if (config.suppressionFile !== undefined && config.suppressionKey === undefined)
-    yield keyProblem('missing', 'suppression_key', 'is missing beside suppression_file');
-  if (columnsHash.length > 0 && hashKey === undefined)
-    yield keyProblem('missing', 'hash_key', 'is missing beside columns_hash');
   if (columnsHash.length > 0 && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH) {
     const advice = 'make one, for instance with "openssl rand -hex 32"';
-    yield keyProblem('invalid', 'hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
+    yield keyProblem('hash_key', `is shorter than ${MIN_KEY_LENGTH} characters: ${advice}`);
   }
 }
 
 /** One problem with a key for all of these columns, if there are any. */
 const columnProblems = (key: string, columns: readonly string[], clauseOf: (names: string) => string): Problem[] =>
-  columns.length === 0 ? [] : [keyProblem('invalid', key, clauseOf([...new Set(columns)].join(', ')))];
+  columns.length === 0 ? [] : [keyProblem(key, clauseOf([...new Set(columns)].join(', ')))];

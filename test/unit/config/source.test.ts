@@ -67,10 +67,13 @@ describe('the source configuration', () => {
     [{ timezone: '+09:00' }, 'timezone is no IANA name such as Asia/Seoul'],
     [{ column_types: { a: 't0ken' } }, 'column_types gives a no type, wanted one of boolean, long'],
     [{ suppression_file: 't0ken' }, 'suppression_key is missing beside suppression_file'],
-    [{ base_url: 'http://t0ken.example.com' }, 'base_url is not https'],
-    [{ base_url: 'http://127.0.0.1.example.com' }, 'base_url is not https'],
-    [{ base_url: 't0ken' }, 'base_url is not usable, wanted a'],
-    [{ base_url: 'https://t0ken:t0ken@example.com' }, 'base_url carries a user name or password'],
+    [{ base_url: 'http://t0ken.example.com' }, 'base_url is not usable, wanted https://host without'],
+    [{ base_url: 'http://127.0.0.1.example.com' }, 'base_url is not usable, wanted https://host without'],
+    [{ base_url: 't0ken' }, 'base_url is not usable, wanted https://host'],
+    [
+      { base_url: 'https://t0ken:t0ken@example.com' },
+      'base_url is not usable, wanted https://host without a user name',
+    ],
     [{ base_url: 'https://example.com/?x=t0ken' }, 'base_url is not usable, wanted a text like https://host'],
     [
       { base_url: 'https://example.com/t0ken/api/v1/' },
@@ -99,7 +102,8 @@ describe('the source configuration', () => {
 
   it('names every problem at once', () => {
     expect(refusal({ service_id: 3, lookback_days: 31 })).toMatch(/service_id .*lookback_days /);
-    expect(refusal({ base_url: 'http://host', timezone: 'Mars/Base' })).toMatch(/base_url .*timezone /);
+    const dates = { start_date: '2026-02-02', end_date: '2026-02-01' };
+    expect(refusal({ ...dates, timezone: 'Mars/Base' })).toMatch(/timezone .*start_date /);
   });
 
   it.each([
