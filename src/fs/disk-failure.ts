@@ -50,6 +50,7 @@ export interface DiskErrorContext {
 }
 
 export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_CODES);
+export const isDiskFailing = (error: unknown): boolean => hasCode(error, DISK_FAILING_CODES);
 
 /** A system error about a path on disk as a UserError that names it. Others, also Node's `ERR_…`, stay as they are. */
 export function diskError(error: unknown, context: DiskErrorContext): unknown {
@@ -76,7 +77,7 @@ export const withDiskErrors = <T>(context: DiskErrorContext, promise: Promise<T>
 
 /** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */
 export function diskErrorByItsPath(error: unknown): unknown {
-  if (!hasCode(error, DISK_FAILING_CODES)) return error;
+  if (!isDiskFailing(error)) return error;
   const { path } = error as { path?: unknown };
   return diskError(error, typeof path === 'string' ? { path } : {});
 }

@@ -1,6 +1,6 @@
 import { codeOf, configError, messageOf, systemError, transientError, UserError } from '../base/errors.ts';
 import { printable, sentenceOf } from '../base/text.ts';
-import { diskError, isDiskFull } from '../fs/disk-failure.ts';
+import { diskError, isDiskFailing, isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../http/failures.ts';
 
 // Names of errors of S3 and of the SDK.
@@ -58,12 +58,18 @@ function pathOf(thrown: unknown): string | undefined {
   return typeof path === 'string' ? path : undefined;
 }
 
+/** True for an error of a local file: it names a path, or has a code that no network has. */
+const isOfLocalFile = (thrown: unknown): boolean => pathOf(thrown) !== undefined || isDiskFailing(thrown);
+
+/** The words for a local file whose path does not matter, or is not known. */
+const SPOOL_FILE = { subject: 'a file in spool_dir', remedy: 'set spool_dir to a folder on another disk' };
+
 /** The failure that an error of a store or a local file means: it names the address or file, and who must act. */
 export function storeError(thrown: unknown, address: string, signal: AbortSignal): UserError {
   signal.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
-  const path = pathOf(thrown);
-  const fileError = path !== undefined && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
+  const path = isDiskFull(thrown) ? undefined : pathOf(thrown);
+  const fileError = isOfLocalFile(thrown) ? diskError(thrown, path === undefined ? SPOOL_FILE : { path }) : undefined;
   return fileError instanceof UserError ? fileError : requestError(thrown, address);
 }
 
@@ -74,9 +80,6 @@ function requestError(thrown: unknown, address: string): UserError {
   const config = (message: string) => configError(message, details);
   const transient = (message: string) => transientError(message, details);
 
-  // The place: the disk here, and the bucket.
-  if (isDiskFull(thrown))
-    return transient('No space is left in spool_dir: make room, or set spool_dir to another disk.');
   if (name === 'NoSuchBucket') return config(`${address}: there is no such bucket.`);
 
   // The network between.
@@ -109,14 +112,14 @@ function requestError(thrown: unknown, address: string): UserError {
   return systemError(`A request to ${address} could not be made (${name}): please report it.`, details);
 }
 
-/** True if a body broke or was stopped, and no disk here is full. The SDK marks failed requests, and retries these. */
+/** True if a body broke or was stopped. The SDK marks failed requests, and retries these. */
 export const isBrokenBody = (thrown: unknown): boolean =>
-  isTransient(thrown) && !isDiskFull(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
+  isTransient(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
 
 /** True for errors that a retry may solve: network errors, time-outs, conflicts, 5xx, throttling. None of a local file. */
 export function isTransient(thrown: unknown): boolean {
   const status = s3StatusOf(thrown);
-  if (pathOf(thrown) !== undefined) return false;
+  if (isOfLocalFile(thrown)) return false;
   if (TRANSIENT_ERRORS.has(s3ErrorNameOf(thrown))) return true;
   if (status === undefined || status < 300) return codeOf(thrown) !== undefined;
   return TRANSIENT_STATUSES.has(status) || (status >= 500 && status !== S3_STATUS.notImplemented);

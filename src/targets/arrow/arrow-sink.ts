@@ -102,7 +102,7 @@ async function planAllDays(
   const movedDownloads: CheckedDay[] = [];
   for await (const { receipt, files } of downloads) {
     const movedFiles = files.map((file, i) => ({ ...file, path: join(runFolder.path, `${receipt.day}-${i}.csv`) }));
-    for (const [i, { path }] of files.entries()) await rename(path, movedFiles[i].path);
+    for (const [i, { path }] of files.entries()) await runFolder.withDiskErrors(rename(path, movedFiles[i].path));
     movedDownloads.push({ receipt, files: movedFiles });
   }
   const { columns, changes } = planColumns(columnsBefore, movedDownloads, columnSettings, true);

@@ -62,7 +62,7 @@ export async function* writeDayFiles(
       engine.throwIfAborted();
       throw engineError(error, 'the Arrow stream', runFolder.diskContext.subject);
     }
-    for (const { path } of download.files) await rm(path, { force: true });
+    for (const { path } of download.files) await runFolder.withDiskErrors(rm(path, { force: true }));
     yield dayFile;
   }
 }

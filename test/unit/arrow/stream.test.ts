@@ -1,8 +1,9 @@
-import { readdirSync } from 'node:fs';
+import fs, { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { arrow } from '../../../src/targets/targets.ts';
 import { expectMode } from '../../support/modes.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { ArrowFixture } from '../../support/targets/arrow.ts';
 import { filesBelow } from '../../support/targets/place.ts';
 
@@ -100,6 +101,12 @@ describe('an Arrow stream', () => {
     }
     await expect(fixture.write(days())).rejects.toThrow('no second day');
     expect(unfinishedFiles()).toEqual([]);
+  });
+
+  it('tells a failing spool folder from its own file', async () => {
+    const failRename = () => Promise.reject(systemError('EIO', 'rename'));
+    const written = withCall(fs.promises, 'rename', failRename, () => fixture.write([fixture.of(D1, [{ id: 'a' }])]));
+    await expect(written).rejects.toThrow(/^The spool folder .+ failed \(EIO\)/);
   });
 
   it('is all or nothing, except on stdout with a given schema', async () => {

@@ -262,6 +262,13 @@ describe('failures of a bucket', () => {
     const path = join(dir, 'none');
     const put = using((storage) => storage.moveIn(path, 'events/x'));
     await expect(put).rejects.toMatchObject(failure(2, `${path} cannot be written (ENOENT)`));
+    const failRead: Parameters<typeof withCall>[2] = (_read, ...all) => {
+      (all.at(-1) as (error: Error) => void)(systemError('EIO', 'read'));
+    };
+    const send = () => using((storage) => storage.moveIn(local('a'), 'events/x'));
+    await expect(withCall(fs, 'read', failRead, send)).rejects.toMatchObject(
+      failure(3, 'A file in spool_dir failed (EIO)'),
+    );
   });
 
   it('do not come after an upload: a file that one request cannot send is refused before', async () => {
