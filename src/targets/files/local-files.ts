@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { FileLayout } from './file-layout.ts';
-import type { TableFile } from './place-version.ts';
+import type { NewFile, TableFile } from './place-version.ts';
 
 /** The files of a place on this machine: stored files to be read, and new ones, which a commit may store. */
 export class LocalFiles {
@@ -29,9 +29,9 @@ export class LocalFiles {
     return join(this.#folder, randomUUID());
   }
 
-  /** The local path of a stored file: on a disk the file itself, else a copy, made once. */
-  async pathOf({ path }: TableFile): Promise<string> {
-    const knownPath = this.#localPaths.get(path);
+  /** The local path of a new file, or of a stored one: on a disk the file itself, else a copy, made once. */
+  async pathOf({ path, localPath: newPath }: TableFile & Partial<NewFile>): Promise<string> {
+    const knownPath = newPath ?? this.#localPaths.get(path);
     if (knownPath !== undefined) return knownPath;
     // Errors of DuckDB name the folder of a copy: it tells the table, and the day.
     const copyPath = join(this.#folder, dirname(path), randomUUID());

@@ -9,8 +9,9 @@ import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
 import { commitResultOf, type StoredBatch, tableAfterBatch } from '../../table/commit.ts';
-import { withoutRows } from '../../table/place-state.ts';
-import { EVENTS, type StoredColumn } from '../../table/tables.ts';
+import { type TableState, withoutRows } from '../../table/place-state.ts';
+import { type StoredReceipt, withReceipts } from '../../table/receipts.ts';
+import type { StoredColumn } from '../../table/tables.ts';
 import { fileProgramColumns } from './file-layout.ts';
 import type { LocalFiles } from './local-files.ts';
 import { readParquetSql, writeTableFile } from './parquet-file.ts';
@@ -50,24 +51,45 @@ async function changesOfDay(
   plan: PlannedBatch,
   download: CheckedDay,
 ): Promise<FileChange[]> {
+  const { table, tableBefore, columns, changedAt } = plan;
   const { day } = download.receipt;
-  const { name: table } = plan.table;
-  const wholeFile = await writeDay(localFiles, plan, download);
-  if (wholeFile === undefined || !mayShareRows(download.receipt)) return [{ table, day, newFile: wholeFile }];
+  const receipt = { ...download.receipt, rows_stored: keptRowsOf(download), changed_at: changedAt };
+  const newFile = await writeDay(localFiles, plan, download, receipt);
+  const wholeChange: FileChange = { table: table.name, day, newFile };
+  if (!mayShareRows(receipt)) return [wholeChange];
   // Such a day is alone in its batch: a neighbour is a stored file.
   const fileOf = (fileDay: Day) => filesBefore.find((file) => file.day === fileDay);
-  const [previousFile, nextFile] = [fileOf(addDays(day, -1)), fileOf(addDays(day, 1))];
-  const newFile = nextFile ? await dropSharedWithNext(localFiles, plan, download, wholeFile, nextFile) : wholeFile;
-  if (previousFile === undefined || newFile === undefined) return [{ table, day, newFile }];
-  return [...(await dropFromPrevious(localFiles, plan, newFile, previousFile)), { table, day, newFile }];
+  const tableState = { ...tableBefore, columns, receipts: withReceipts(tableBefore.receipts, [receipt]) };
+  const loseShared = (file: TableFile | undefined, laterFile: TableFile | undefined) =>
+    file && laterFile && withoutSharedRows(localFiles, tableState, changedAt, file, laterFile);
+  const change = (await loseShared(newFile, fileOf(addDays(day, 1)))) ?? wholeChange;
+  const previousChange = await loseShared(fileOf(addDays(day, -1)), change.newFile);
+  return previousChange === undefined ? [change] : [previousChange, change];
+}
+
+/** Writes a file without the rows that a later one has, too; undefined if there are none. */
+async function withoutSharedRows(
+  localFiles: LocalFiles,
+  tableState: TableState,
+  changedAt: string,
+  file: TableFile,
+  laterFile: TableFile,
+): Promise<FileChange | undefined> {
+  const { engine } = localFiles;
+  const rowIdSql = sharedRowIdSql(tableState.columns);
+  const laterIdsSql = `SELECT ${rowIdSql} FROM ${readParquetSql([await localFiles.pathOf(laterFile)])}`;
+  const isSharedSql = `coalesce(${rowIdSql} IN (${laterIdsSql}), false)`;
+  const rowsLost = await engine.count(`${readParquetSql([await localFiles.pathOf(file)])} WHERE ${isSharedSql}`);
+  if (rowsLost === 0) return undefined;
+  const tableAfter = withoutRows(tableState, new Map([[file.day, rowsLost]]), changedAt);
+  return rewriteFile(localFiles, file, tableAfter, isSharedSql);
 }
 
 /** Writes the file of one day; undefined if it has no row. */
-async function writeDay(localFiles: LocalFiles, plan: PlannedBatch, download: CheckedDay) {
+async function writeDay(localFiles: LocalFiles, plan: PlannedBatch, download: CheckedDay, receipt: StoredReceipt) {
   const { engine, layout } = localFiles;
-  const { columns, table, tableBefore, changedAt } = plan;
+  const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
-  const receipt = { ...download.receipt, rows_stored: keptRowsOf(download), changed_at: changedAt };
   const programColumns = fileProgramColumns(layout, tableBefore.timezone);
   let file: NewFile | undefined;
   // All rows of one download come by one query; without a row none comes.
@@ -79,40 +101,6 @@ async function writeDay(localFiles: LocalFiles, plan: PlannedBatch, download: Ch
     return file.rows;
   });
   return file;
-}
-
-/** Writes the file of a day without the rows that the next day has, too; undefined if no row is left. */
-async function dropSharedWithNext(
-  localFiles: LocalFiles,
-  plan: PlannedBatch,
-  download: CheckedDay,
-  file: NewFile,
-  nextFile: TableFile,
-): Promise<NewFile | undefined> {
-  const sharedSql = isAlsoInSql(plan, await localFiles.pathOf(nextFile));
-  const rowsLost = await localFiles.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
-  if (rowsLost === 0) return file;
-  if (rowsLost === file.rows) return undefined;
-  const receipt = { ...download.receipt, rows_stored: file.rows - rowsLost, changed_at: plan.changedAt };
-  const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
-  return writeTableFile(localFiles, EVENTS.name, query, receipt);
-}
-
-/** Writes the file of the day before without the rows that a new file has; no change if it loses none. */
-async function dropFromPrevious(localFiles: LocalFiles, plan: PlannedBatch, newFile: NewFile, previousFile: TableFile) {
-  const leavingSql = isAlsoInSql(plan, newFile.localPath);
-  const previousRelation = readParquetSql([await localFiles.pathOf(previousFile)]);
-  const rowsLost = await localFiles.engine.count(`${previousRelation} WHERE ${leavingSql}`);
-  if (rowsLost === 0) return [];
-  const { tableBefore, columns, changedAt } = plan;
-  const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
-  return [await rewriteFile(localFiles, previousFile, events, leavingSql)];
-}
-
-/** SQL that is TRUE for a row which another file also has, else FALSE. */
-function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
-  const rowIdSql = sharedRowIdSql(columns);
-  return `coalesce(${rowIdSql} IN (SELECT ${rowIdSql} FROM ${readParquetSql([path])}), false)`;
 }
 
 /** The stored days that have a value in a column that widens. */
