@@ -3,7 +3,7 @@
 // `download-queue.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
-import { configError, transientError, type UserError } from '../../base/errors.ts';
+import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
@@ -162,7 +162,7 @@ export class DayDownloader {
     this.#deps.logger.warn('day.parts', message, { day });
     const { settings, service } = this.#deps;
     const parts = await downloadParts(day, filtersOf(settings), service.eventNames, this.#download);
-    return parts.kind === 'failed' ? this.#failed(parts.error) : this.#downloadedDay(parts.files);
+    return parts instanceof UserError ? this.#failed(parts) : this.#downloadedDay(parts);
   }
 
   /** Takes the second download if it has enough rows, or as many as the first: then the day has changed. */

@@ -26,54 +26,51 @@ const KNOWN_EVENT_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
-/** `failed`: a part cannot be exported, or none came as CSV. */
-type PartsResult =
-  | { readonly kind: 'parts'; readonly files: readonly CheckedFile[] }
-  | { readonly kind: 'failed'; readonly error: UserError };
-
 /**
  * Downloads a day that is too large in parts, within the user's own filter: each known event name with `include`, the
- * rest with `exclude`. `eventNames`: those that this run has seen.
+ * rest with `exclude`. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported, or
+ * if none came as CSV.
  */
 export async function downloadParts(
   day: Day,
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
   download: (overrides: Partial<EventRequest>) => Promise<SpooledDownload>,
-): Promise<PartsResult> {
+): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = filtersAnything(events, eventsCondition) ? eventsCondition : 'all';
   /** What the last part leaves out: the names that the user excludes, then those of the parts before it. */
   const excludedNames = new Set(userCondition === 'exclude' ? events : []);
   const knownNames = [...KNOWN_EVENT_NAMES, ...eventNames].filter((name) => !excludedNames.has(name));
   const files: CheckedFile[] = [];
   let lastClause = '';
-  const downloadPart: typeof download = async (filter) => {
+  // The last part has no name.
+  for (const name of new Set(userCondition === 'include' ? events : [...knownNames, undefined])) {
+    const filter = name === undefined ? allBut(excludedNames) : onlyOf(name);
     const first = await download(filter);
     // One empty answer proves nothing, least of all from a service that could not export the day.
     const part = first.kind === 'empty' ? await download(filter) : first;
-    if (part.kind === 'checked') files.push(checkedFileOf(part));
-    else lastClause = part.clause;
-    return part;
-  };
-  const fail = async (whichEvents: string): Promise<PartsResult> => {
-    await removeFiles(files);
-    return { kind: 'failed', error: tooLargeError(day, whichEvents, lastClause) };
-  };
-  for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
-    const { kind } = await downloadPart({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event, also in the last part.
-    if (kind !== 'invalid') excludedNames.add(name);
-    if (kind !== 'checked' && kind !== 'empty' && kind !== 'invalid') return fail(`named ${name}`);
+    const isRefusedName = part.kind === 'invalid' && name !== undefined;
+    if (name !== undefined && !isRefusedName) excludedNames.add(name);
+    if (part.kind === 'checked') {
+      files.push(checkedFileOf(part));
+      continue;
+    }
+    lastClause = part.clause;
+    if (part.kind === 'empty' || isRefusedName) continue;
+    await removeFiles(files);
+    return tooLargeError(day, name === undefined ? 'of all other names' : `named ${name}`, lastClause);
   }
-  if (userCondition !== 'include') {
-    const condition = excludedNames.size > 0 ? 'exclude' : 'all';
-    const { kind } = await downloadPart({ events: [...excludedNames], eventsCondition: condition });
-    if (kind !== 'checked' && kind !== 'empty') return fail(`other than the ${excludedNames.size} known`);
-  }
-  if (files.length > 0) return { kind: 'parts', files };
   // A day that is too large has rows: parts without any file say nothing about it.
-  return fail(userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name');
+  return files.length > 0 ? files : tooLargeError(day, 'of every name', lastClause);
 }
+
+const onlyOf = (name: string): Partial<EventRequest> => ({ events: [name], eventsCondition: 'include' });
+
+const allBut = (names: ReadonlySet<string>): Partial<EventRequest> => ({
+  events: [...names],
+  eventsCondition: names.size > 0 ? 'exclude' : 'all',
+});
 
 function tooLargeError(day: Day, whichEvents: string, clause: string): UserError {
   const problem = `The events ${whichEvents} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;

@@ -410,6 +410,13 @@ describe('a day that is too large', () => {
     expect(parts.at(-1)?.condition).toBe('exclude');
   });
 
+  it('is stored whole by a service that refuses names without events', async () => {
+    const isRefused = (name: string) => name !== 'df_login' && name !== 'own_event';
+    const fault: FaultRule = ({ events }) => ([...events.names].some(isRefused) ? refusal(400) : undefined);
+    const { target } = await run({ rows: many, isTooBig, fault });
+    expect(target.days.get('2026-01-17')).toHaveLength(34);
+  });
+
   it('is requested without the events that the user excludes', async () => {
     const left = ['df_refund', 'left_out'].flatMap((name) => steadyRows('2026-01-17', '2026-01-17', 2, name));
     await start({ rows: [...many, ...left], isTooBig });
@@ -431,7 +438,7 @@ describe('a day that is too large', () => {
       from === '2026-01-17' ? refusal(events.names.size > 1 ? 500 : 400) : undefined;
     const filter = { events: ['df_login', 'own_event'], eventsCondition: 'include' } as const;
     const error = await failure({ fault }, { ...SETTINGS, ...filter });
-    expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/df_login, own_event of 2026-01-17/) });
+    expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/of every name of 2026-01-17/) });
     expect(fixture.target.receipts.has('2026-01-17')).toBe(false);
   });
 
