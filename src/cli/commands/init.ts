@@ -37,7 +37,7 @@ export const command = defineCommand({
     const erasure = await askErasure(prompts);
     const text = `${JSON.stringify({ base_url, service_id, ...place, erasure }, null, 2)}\n`;
     await writeNamedFile(path, text, subject, 'configuration', PRIVATE_FILE_MODE);
-    logger.info('init.written', `${path} is written. What is wrong with it can be corrected there.`);
+    logger.info('init.written', `${path} is written, and is tried now. A wrong answer can be corrected there.`);
     const { message, exitCode } = await tryConfiguration(path, { ...context, env: { ...env, ...token } });
     return { result: { v: 1, file: path }, lines: [message, ...nextSteps(path, erasure !== undefined)], exitCode };
   },
