@@ -20,17 +20,17 @@ interface StreamColumn {
 
 /** The columns of a header that a stream has, as `discover` names them. */
 export const discoveredProperties = (stream: StreamName, header: readonly HeaderColumn[]) =>
-  properties(stream, header, () => true).flatMap(({ name, index }) => (name === undefined ? [] : { name, index }));
+  nameColumns(stream, header, () => true).flatMap(({ name, index }) => (name === undefined ? [] : { name, index }));
 
 /**
  * The columns of a header that a stream has, as its catalog names them; undefined if it lacks them. A catalog
  * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
 export const configuredProperties = ({ name: stream, schemas }: StreamSchemas, header: readonly HeaderColumn[]) =>
-  properties(stream, header, (name) => schemas.has(name));
+  nameColumns(stream, header, (name) => schemas.has(name));
 
-/** Gives each column the first of its names that is offered and not taken. */
-function properties(stream: StreamName, header: readonly HeaderColumn[], isOffered: (name: string) => boolean) {
+/** Gives each column the first of its free names, which no other column has, that is offered. */
+function nameColumns(stream: StreamName, header: readonly HeaderColumn[], isOffered: (name: string) => boolean) {
   const { hasColumn, addedProperties } = STREAMS[stream];
   const takenNames = new Set([KEY_PROPERTY, RESCUED_PROPERTY, ...Object.keys(addedProperties)].map(foldName));
   const columns = header
@@ -38,9 +38,10 @@ function properties(stream: StreamName, header: readonly HeaderColumn[], isOffer
     .filter(({ column }) => hasColumn(column))
     .sort(compareByRightToName);
   const namedColumns = columns.map((streamColumn) => {
-    const name = streamColumn.possibleNames.find((name) => isOffered(name) && !takenNames.has(foldName(name)));
+    const freeNames = streamColumn.possibleNames.filter((name) => !takenNames.has(foldName(name)));
+    const name = freeNames.find(isOffered);
     if (name !== undefined) takenNames.add(foldName(name));
-    return { ...streamColumn, name };
+    return { ...streamColumn, freeNames, name };
   });
   return namedColumns.sort((a, b) => a.index - b.index);
 }
@@ -54,13 +55,14 @@ function compareByRightToName(a: StreamColumn, b: StreamColumn): number {
 /**
  * The names that a column may have. In a stream of items an item column loses its prefix, unless every export has a
  * column of the short name. The last names have the hash of the column's name in the export. Of equal columns, the
- * second gets it once, the third twice, and no further one is sent.
+ * second gets the hash alone, a further one also its number.
  */
-function possibleNames(stream: StreamName, { source, group }: HeaderColumn): readonly string[] {
+function possibleNames(stream: StreamName, { source, occurrence, group }: HeaderColumn): readonly string[] {
   const fullName = source || UNNAMED_COLUMN;
   const shortName = source.slice(ITEM_PREFIX.length);
   const losesPrefix = STREAMS[stream].selection === 'rows_with_item' && isItemGroup(group);
   const isShortened = losesPrefix && !REQUIRED_COLUMNS.includes(foldName(shortName));
   const hash = createHash('sha256').update(source).digest('hex').slice(0, HASH_DIGITS);
-  return [...(isShortened ? [shortName] : []), fullName, `${fullName}_${hash}`, `${fullName}_${hash}_${hash}`];
+  const withHash = `${fullName}_${hash}`;
+  return [...(isShortened ? [shortName] : []), fullName, withHash, `${withHash}_${occurrence}`];
 }

@@ -28,7 +28,7 @@ const LINE_END = Buffer.from('}}}\n');
 /** What was written of one stream. */
 export interface StreamStats {
   recordCount: number;
-  /** Columns that the stream would have but that its catalog lacks. */
+  /** Columns that the catalog of the stream lacks, by the names that `discover` gives them. */
   readonly unsentColumns: Set<string>;
   /** Number of cells that did not fit, by property. */
   readonly rescuedCells: Map<string, number>;
@@ -65,9 +65,9 @@ export class RecordEncoder {
     );
     this.#columns = columns.map(() => undefined);
     let lineRoom = FRAME_ROOM;
-    for (const { name, possibleNames, index } of configuredProperties(stream, columns)) {
+    for (const { name, freeNames, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
-        stats.unsentColumns.add(possibleNames[0]);
+        stats.unsentColumns.add(freeNames[0]);
         continue;
       }
       const column = recordColumn(name, columns[index], stream.schemas.get(name), zone);

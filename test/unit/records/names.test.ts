@@ -53,6 +53,12 @@ describe('the properties of a discovered catalog', () => {
     ]);
   });
 
+  it('are all there for any number of columns of one name', () => {
+    const hashed = withHash('a');
+    const names = ['a', hashed, `${hashed}_3`, `${hashed}_4`, `${hashed}_5`];
+    expect(propertiesOf('events', ['a', 'a', 'a', 'a', 'a']).slice(2)).toEqual(names);
+  });
+
   it('have a hash for names that are the same but for their case, except for the one in lower case', () => {
     expect(propertiesOf('events', ['COLOR', 'Color', 'color', '_Key', 'ÄNDERUNG', 'Änderung']).slice(2)).toEqual([
       withHash('COLOR'),
@@ -91,6 +97,11 @@ describe('a record', () => {
     expect(await write('Memo,note', 'memo', withHash('Memo'))).toEqual([{ [withHash('Memo')]: 'one' }]);
     expect(await write('Memo,memo', 'Memo')).toEqual([{ Memo: 'one' }]);
     expect(await write('a,a', 'a', withHash('a'))).toEqual([{ a: 'one', [withHash('a')]: 'two' }]);
+  });
+
+  it('leaves out a column whose own name the catalog lacks, though it has one of the same name', async () => {
+    const { streams } = await fixture.write(`${KEYS},a,a\nx:0,x,one,two\n`, [texts([...KEYS, 'a'])]);
+    expect([...streams[0].unsentColumns]).toEqual([withHash('a')]);
   });
 
   it('never has one property twice, nor two columns swapped', async () => {
