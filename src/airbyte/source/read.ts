@@ -16,7 +16,7 @@ import { writeRecords } from '../records/record-writer.ts';
 import { PROFILE_STREAM, type StreamSchemas } from '../records/streams.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { StreamOutput } from './stream-output.ts';
-import { planStream, requireFilledColumn } from './stream-plans.ts';
+import { planStream, requireUsableSchema } from './stream-plans.ts';
 import { StreamProgress } from './stream-progress.ts';
 
 interface ReadDeps extends ExtractDeps {
@@ -62,7 +62,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   const write = (snapshot: CheckedDay) => writeProfiles(snapshot, output, deps);
   await output.writeStatus('STARTED');
   try {
-    requireFilledColumn(PROFILE_STREAM, output.configuredStream);
+    requireUsableSchema(PROFILE_STREAM, output.configuredStream, deps.config);
     // It beats between records, too: without a state before them, a beat is a status alone.
     await deps.heartbeat.beatWhile(loadSnapshot(undefined, deps.config, deps, write));
     await output.writeStatus('COMPLETE');

@@ -6,6 +6,7 @@ import { fingerprintsOf } from '../../extract/export-settings.ts';
 import { type ExportState, hasFutureCursor, parseState, refuseOtherService } from '../../extract/export-state.ts';
 import { type PlanInput, planRun, type RunPlan } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
+import { isInstant } from '../records/record-columns.ts';
 import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
 
 export interface StreamPlan extends RunPlan {
@@ -25,7 +26,7 @@ export function planStream(
   now: number,
 ): StreamPlan {
   const name = requireEventStream(stream);
-  requireFilledColumn(name, stream);
+  requireUsableSchema(name, stream, settings);
   const keepsDuplicates = destinationKeepsDuplicates(stream);
   const fullRefresh = stream.syncMode === 'full_refresh';
   // Each full refresh is a copy by itself: to the destination no day comes again.
@@ -43,13 +44,27 @@ function requireEventStream({ descriptor }: ConfiguredStream): StreamName {
   );
 }
 
-/** Throws a UserError if records may be empty: a platform drops them, and keeps the state that counts them. */
-export function requireFilledColumn(name: StreamName, { properties, primaryKey }: ConfiguredStream): void {
+/**
+ * Throws a UserError if records may be empty: a platform drops them, and keeps the state that counts them. Also if
+ * datetimes are configured with a time zone, and nothing says which.
+ */
+export function requireUsableSchema(
+  name: StreamName,
+  { properties, primaryKey }: ConfiguredStream,
+  { timezone }: SourceConfig,
+): void {
   const { filledProperties } = STREAMS[name];
-  if (filledProperties.some((property) => properties.has(property) || primaryKey.includes(property))) return;
+  if (!filledProperties.some((property) => properties.has(property) || primaryKey.includes(property))) {
+    throw configError(
+      `The configured stream ${name} has no column that every row fills: its records may be empty. Refresh the ` +
+        `source's schema, and select ${filledProperties[0]}.`,
+    );
+  }
+  const instant = [...properties].find(([, schema]) => isInstant(schema));
+  if (instant === undefined || timezone !== undefined) return;
   throw configError(
-    `The configured stream ${name} has no column that every row fills: its records may be empty. Refresh the source's ` +
-      `schema, and select ${filledProperties[0]}.`,
+    `The configured stream ${name} has times with a time zone (${instant[0]}), and timezone is not set: set it, or ` +
+      "refresh the source's schema.",
   );
 }
 

@@ -121,6 +121,17 @@ describe('a read that fails', () => {
     );
   });
 
+  it('refuses a stream whose catalog has times with a time zone while none is set', async () => {
+    const catalog = await start();
+    const { streams } = structuredClone(catalog) as { streams: { stream: { json_schema: { properties: Json } } }[] };
+    streams[0].stream.json_schema.properties.mine = { type: ['string', 'null'], format: 'date-time' };
+    const output = await fixture.read({ streams });
+    expect(output.of('RECORD')).toEqual([]);
+    expect(output.errors()[0].message).toMatch(/events has times with a time zone \(mine\), and timezone is not set/);
+    const zoned = await fixture.read({ streams }, undefined, { timezone: 'Asia/Seoul', end_date: '2026-01-15' });
+    expect(zoned.statuses('events').at(-1)).toBe('COMPLETE');
+  });
+
   it.each<[string, Json]>([
     ['no column', {}],
     ['only a column that a row may leave empty', { properties: { mine: { type: ['string', 'null'] } } }],

@@ -184,7 +184,6 @@ it.each<['datetime' | 'instant', string | undefined, (string | null)[]]>([
   ['datetime', 'Europe/Berlin', [LOCAL, null, SKIPPED]],
   // A skipped local time moves forward.
   ['instant', 'Europe/Berlin', ['2026-01-02T02:04:00.000Z', '2026-01-01T18:04:05.000Z', '2026-03-29T01:30:00.000Z']],
-  ['instant', undefined, [null, '2026-01-01T18:04:05.000Z', null]],
 ])('times of a catalog with a %s, zone %s', async (kind, timezone, expected) => {
   const csv = 'df_event_detail_log_id,t\nx,2026.1.2 3:04\ny,2026-01-02T03:04:05+09:00\nz,2026-03-29 02:30:00\n';
   const { data } = await fixture.write(csv, events({ t: kind }), { timezone });
