@@ -48,11 +48,7 @@ export class StreamOutput {
   async beat(waitingUntil: number | undefined): Promise<void> {
     await this.writeStatus('RUNNING', waitingUntil);
     // The reader may have been slow, and a later state may have been written meanwhile.
-    const state = this.#lastState;
-    if (state === undefined || !this.isRunning) return;
-    const repeatedState =
-      waitingUntil === undefined ? state : { ...state, waiting_until: new Date(waitingUntil).toISOString() };
-    await this.#context.writer.write(stateMessage(this.descriptor, repeatedState, 0));
+    if (this.#lastState !== undefined && this.isRunning) await this.writeState(this.#lastState, 0);
   }
 
   /** Logs the cells of a day that did not fit, and the columns that are not sent, once each. */

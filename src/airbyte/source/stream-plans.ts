@@ -146,7 +146,7 @@ function planFromStart(input: StreamInput, why: string): RunPlan {
  * for a stream of which no day was read: its state fixes no start.
  */
 function usableState(state: JsonObject = {}): JsonObject {
-  const entries = Object.entries(state).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
+  const entries = Object.entries(state).filter(([key]) => !key.startsWith('__ab_'));
   const isInitial = isObject(state.days) && Object.keys(state.days).length === 0 && state.start_date === undefined;
   return isInitial ? {} : Object.fromEntries(entries);
 }
