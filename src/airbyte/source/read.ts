@@ -37,6 +37,7 @@ export const read: Verb = async (context) => {
   try {
     const suppression = SuppressionList.of(config)?.readFilter(config);
     const deps = { ...extractDeps(config, service, context, suppression), config, heartbeat, writer: context.writer };
+    for (const output of outputs) await output.writeStatus('STARTED');
     const profileOutput = config.userProfiles ? outputs.find(isOfProfiles) : undefined;
     if (profileOutput !== undefined) await readProfiles(profileOutput, deps);
     const eventOutputs = outputs.filter((output) => output !== profileOutput);
@@ -60,7 +61,6 @@ const isOfProfiles = ({ descriptor: { name, namespace } }: StreamOutput): boolea
  */
 async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void> {
   const write = (snapshot: CheckedDay) => writeProfiles(snapshot, output, deps);
-  await output.writeStatus('STARTED');
   try {
     requireUsableSchema(PROFILE_STREAM, output.configuredStream, deps.config);
     // It beats between records, too: without a state before them, a beat is a status alone.

@@ -12,9 +12,9 @@ export class StreamOutput {
   readonly descriptor: ConfiguredStream['descriptor'];
   readonly schemas: StreamSchemas['schemas'];
   failure: UserError | undefined;
+  /** True from STARTED to COMPLETE or INCOMPLETE. */
+  isRunning = false;
   readonly #context: VerbContext;
-  /** The last one that was written, or is being written. */
-  #status: StreamStatus | undefined;
   #lastState: object | undefined;
   readonly #loggedColumns = new Set<string>();
 
@@ -26,14 +26,9 @@ export class StreamOutput {
     this.#context = context;
   }
 
-  /** True from STARTED to COMPLETE or INCOMPLETE. */
-  get isRunning(): boolean {
-    return this.#status === 'STARTED' || this.#status === 'RUNNING';
-  }
-
   /** `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
   writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
-    this.#status = status;
+    this.isRunning = status === 'STARTED' || status === 'RUNNING';
     const { writer, clock } = this.#context;
     return writer.write(streamStatusMessage(this.descriptor, status, clock.now(), waitingUntil));
   }
@@ -74,7 +69,6 @@ export class StreamOutput {
     const { writer, clock, redactor, signal } = this.#context;
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;
-    if (!this.isRunning) await this.writeStatus('STARTED');
     await writer.write(errorTraceMessage(error, clock.now(), redactor.mask, this.descriptor));
     await this.writeStatus('INCOMPLETE');
   }

@@ -34,9 +34,8 @@ export class StreamProgress {
     this.#state = plan.state;
   }
 
-  /** Writes STARTED, the state before the first record, and RUNNING; without a day to read also COMPLETE. */
+  /** Writes the state before the first record, and RUNNING; without a day to read also COMPLETE. */
   async start(): Promise<void> {
-    await this.output.writeStatus('STARTED');
     // Before its first day nothing was read under any filters.
     const state = this.#state ?? { version: 1, from_date: cursorOf(this.plan), days: {} };
     await this.#writeState(state, 0);
