@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hasOtherFilters, type ReceiptsByDay } from '../../extract/checked-day.ts';
 import { fingerprintsOf } from '../../extract/export-settings.ts';
-import { type ExportState, hasFutureCursor, parseState, refuseOtherService } from '../../extract/export-state.ts';
+import { parseState, refuseOtherService } from '../../extract/export-state.ts';
 import { type PlanInput, planRun, type RunPlan } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { isInstant } from '../records/record-columns.ts';
@@ -82,68 +82,52 @@ const destinationKeepsDuplicates = ({ syncMode, destinationSyncMode }: Configure
 /**
  * Decides which days are read. The first saved state counts that applies; `syncId` is the id of this sync.
  *
- *   none; for a full refresh, that of another one         all days
- *   of another service                                    refused
- *   of other filters                                      all days, with a warning; refused if duplicates are kept
- *   with a cursor in the future                           no days
- *   for a full refresh, that of an earlier attempt        the days that it lacks
- *   of a full refresh, where records are merged           all days, with a warning
- *   of a full refresh that overwrites, and was stopped    refused
- *   any other                                             the days from the cursor on, and those that are read again
+ *   none; for a full refresh, that of another one     all days
+ *   of another service                                refused
+ *   of other filters                                  all days, with a warning; refused if duplicates are kept
+ *   for a full refresh, that of an earlier attempt    the days that it lacks
+ *   of a full refresh that was not completed          all days, with a warning; refused if duplicates are kept
+ *   any other                                         the days from the cursor on, and those that are read again
  */
 function planDays(savedState: JsonObject | undefined, syncId: number | undefined, input: StreamInput): RunPlan {
-  const { name, keepsDuplicates, settings, now, fullRefresh } = input;
-  const { sync_id: refreshId, unfinished_overwrite: isUnfinished, ...stateKeys } = usableState(savedState);
+  const { settings, fullRefresh } = input;
+  const { sync_id: refreshId, unfinished_refresh: isUnfinished, ...stateKeys } = usableState(savedState);
   const isOtherRefresh = fullRefresh && (syncId === undefined || refreshId !== syncId);
   const state = isOtherRefresh ? undefined : parseState(stateKeys);
   if (state === undefined) return planRun(input);
   const fingerprints = fingerprintsOf(settings);
   refuseOtherService(state, fingerprints);
-  if (hasOtherFilters(state, fingerprints.filtersHash)) {
-    const why = 'belongs to other filters or columns';
-    if (!keepsDuplicates) return planFromStart(input, `${why} (events, properties, columns_drop, columns_hash)`);
-    throw configError(
-      `${name}: the saved state ${why}, and the destination keeps every record: ` +
-        "all rows would come twice. Put the filters back, or clear the stream's data in the platform.",
-    );
-  }
-  if (hasFutureCursor(state, now)) return planWithoutDays(state, input);
+  if (hasOtherFilters(state, fingerprints.filtersHash))
+    return planFromStart(input, 'belongs to other filters or columns (events, properties, columns_drop, columns_hash)');
   const receipts: ReceiptsByDay = new Map(Object.entries(state.days ?? {}));
   if (fullRefresh) {
     const plan = planRun({ ...input, state, receipts });
     return { ...plan, days: plan.days.filter((day) => day >= state.from_date && !receipts.has(day)) };
   }
-  // What a refresh sent may be gone if it was not finished, but for one that appends. Older platforms give no `sync_id`.
-  const isOfRefresh = refreshId !== undefined || isUnfinished === true;
-  if (isOfRefresh && !keepsDuplicates) return planFromStart(input, 'is of a full refresh');
-  if (isUnfinished === true) {
-    throw configError(
-      `${name}: the saved state is of a full refresh that overwrites and was not completed, ` +
-        "so its rows may be gone: clear the stream's data in the platform.",
-    );
-  }
+  // What such a refresh sent may be gone.
+  if (isUnfinished === true) return planFromStart(input, 'is of a full refresh that was not completed');
   return planRun({ ...input, state, receipts });
 }
 
-/** A wrong clock leaves a cursor in the future: the state stays as it is. `start_date` may lie in the future, too. */
-function planWithoutDays(state: ExportState, input: StreamInput): RunPlan {
-  const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
-  const message = `${input.name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-  return { ...plan, state, days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
-}
-
-/** A plan that passes over the saved state, with a warning that says so. */
+/** A plan that passes over the saved state, with a warning that says so. Throws a UserError if duplicates are kept. */
 function planFromStart(input: StreamInput, why: string): RunPlan {
+  const { name, keepsDuplicates } = input;
+  if (keepsDuplicates) {
+    throw configError(
+      `${name}: the saved state ${why}, and the destination keeps every record: ` +
+        "rows would come twice. Put the settings back, or clear the stream's data in the platform.",
+    );
+  }
   const plan = planRun(input);
   const message =
-    `${input.name}: the saved state ${why}; reading starts again. ` +
+    `${name}: the saved state ${why}; reading starts again. ` +
     `The destination keeps its rows of days before ${plan.start}, and its rows without an id: clear the stream's data if it should not.`;
   return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
 }
 
 /**
- * A saved state without what a beat during a wait added, and what Airbyte's own libraries add (`__ab_`). Without any key
- * for a stream of which no day was read: its state fixes no start.
+ * A saved state without what Airbyte's own libraries add (`__ab_`). Without any key for a stream of which no day was
+ * read: its state fixes no start.
  */
 function usableState(state: JsonObject = {}): JsonObject {
   const entries = Object.entries(state).filter(([key]) => !key.startsWith('__ab_'));

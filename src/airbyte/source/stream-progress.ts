@@ -90,19 +90,14 @@ export class StreamProgress {
   }
 
   /**
-   * Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on. Until a refresh that
-   * overwrites is complete, its states say so: what it sent may be lost.
+   * Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on. Until it is complete,
+   * its states say so: what it sent may be lost.
    */
   #writeState(state: ExportState, recordCount: number, isComplete = false): Promise<void> {
     if (this.plan.mode !== 'refresh') return this.output.writeState(state, recordCount);
     const { syncId } = this.output.configuredStream;
-    const unfinished = this.#overwrites && !isComplete && { unfinished_overwrite: true };
+    const unfinished = !isComplete && { unfinished_refresh: true };
     return this.output.writeState({ ...state, sync_id: syncId, ...unfinished }, recordCount);
-  }
-
-  /** True for a full refresh whose records take the place of those of the destination. */
-  get #overwrites(): boolean {
-    return this.plan.mode === 'refresh' && this.output.configuredStream.destinationSyncMode.startsWith('overwrite');
   }
 
   /** Ends the stream: COMPLETE, or a failure if a day was lost, or if nothing could be read. */
@@ -113,7 +108,7 @@ export class StreamProgress {
       return this.fail(error);
     }
     this.#results.logEnd();
-    if (this.#overwrites && this.#state !== undefined) await this.#writeState(this.#state, 0, true);
+    if (this.plan.mode === 'refresh' && this.#state !== undefined) await this.#writeState(this.#state, 0, true);
     await this.output.writeStatus('COMPLETE');
   }
 

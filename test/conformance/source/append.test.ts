@@ -65,7 +65,6 @@ describe('append', () => {
     const output = await fixture.read(catalog, undefined, { start_date: START });
     const ids = output.records('events').map((data) => String(data.df_event_detail_log_id));
     expect(ids.sort()).toEqual(truth('2026-01-20'));
-    expect(output.states('events')[2]).not.toHaveProperty('unfinished_overwrite');
   });
 
   it('is refused with other filters than before', async () => {
