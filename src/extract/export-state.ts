@@ -131,10 +131,6 @@ export function refuseOtherService(state: ExportState | undefined, { serviceHash
   throw stateError('The stored data belong to another service', 'use another place for this one');
 }
 
-/** True for a cursor that a wrong clock has left. */
-export const hasFutureCursor = (state: ExportState | undefined, now: number): boolean =>
-  state !== undefined && state.from_date > lastDayBegunAnywhere(now);
-
 /**
  * Throws a configuration failure if the state must not be used. Its service and filters must be those of this run, and
  * its cursor not in the future. A full refresh may have other filters.
@@ -151,9 +147,11 @@ export function checkState(
       'put them back, use another place, or read everything again with --full-refresh',
     );
   }
-  if (hasFutureCursor(state, now)) {
+  // A wrong clock leaves such a cursor.
+  const today = lastDayBegunAnywhere(now);
+  if (state !== undefined && state.from_date > today) {
     throw stateError(
-      `The stored cursor ${state?.from_date} lies in the future (today is ${lastDayBegunAnywhere(now)} at most)`,
+      `The stored cursor ${state.from_date} lies in the future (today is ${today} at most)`,
       'check the clock of this machine, or load another place',
     );
   }

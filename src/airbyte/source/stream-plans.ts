@@ -82,12 +82,12 @@ const destinationKeepsDuplicates = ({ syncMode, destinationSyncMode }: Configure
 /**
  * Decides which days are read. The first saved state counts that applies; `syncId` is the id of this sync.
  *
- *   none; for a full refresh, that of another one     all days
- *   of another service                                refused
- *   of other filters                                  all days, with a warning; refused if duplicates are kept
- *   for a full refresh, that of an earlier attempt    the days that it lacks
- *   of a full refresh that was not completed          all days, with a warning; refused if duplicates are kept
- *   any other                                         the days from the cursor on, and those that are read again
+ *   none; for a full refresh, that of another one      all days
+ *   of another service; with a cursor in the future    refused
+ *   of other filters                                   all days, with a warning; refused if duplicates are kept
+ *   for a full refresh, that of an earlier attempt     the days that it lacks
+ *   of a full refresh that was not completed           all days, with a warning; refused if duplicates are kept
+ *   any other                                          the days from the cursor on, and those that are read again
  */
 function planDays(savedState: JsonObject | undefined, syncId: number | undefined, input: StreamInput): RunPlan {
   const { settings, fullRefresh } = input;
