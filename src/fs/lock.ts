@@ -115,19 +115,6 @@ export async function withLockFile<T>(
   }
 }
 
-/** Waits until no living owner has a lock, `waitMs` at most. One that this user cannot look at is not waited for. */
-export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'subject'>): Promise<void> {
-  const pauses = doublingPauses(options.waitMs, LOCK_PAUSES);
-  const isLocked = () => {
-    try {
-      return readOwner(path)?.isDead === false;
-    } catch {
-      return false;
-    }
-  };
-  await retry({ ...options, pauses }, isLocked, (stillLocked) => stillLocked);
-}
-
 /** Takes a lock that no living owner has, and returns the token of the new owner; undefined if one lives. */
 function tryToAcquire(path: string): string | undefined {
   const token = createLockFile(path);

@@ -149,7 +149,8 @@ export interface PeopleOperations {
   find(query: PeopleQuery): Promise<PeopleInPlace>;
   /**
    * The rows that a purge would remove, as JSON objects with the members `table` and `row`. A row is an object without
-   * the columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
+   * the columns that are null. All are of one version of the place. Files that are replaced meanwhile are a transient
+   * failure before the first row. Read-only.
    */
   rows(query: PeopleQuery): AsyncIterable<string>;
   /**

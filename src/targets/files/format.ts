@@ -44,8 +44,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
 
   /** Reads the latest version. */
   read(place: OpenPlace<S>): Promise<V>;
-  /** Reads the latest version, perhaps after waiting for a writer; undefined if `before` is still the latest. */
-  readNewer(place: OpenPlace<S>, before: V): Promise<V | undefined>;
+  /** True if nobody has changed the place since a version was read. */
+  isLatest(place: OpenPlace<S>, version: V): Promise<boolean>;
   /** True if what was read of `version` may be of two versions, since files were replaced under their names. */
   couldMixVersions(place: OpenPlace<S>, version: V): boolean;
   /** The files among those of the tables that this program did not write, and whether readers see them. They stay. */

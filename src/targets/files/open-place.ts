@@ -12,9 +12,6 @@ import type { FilesFormat, OpenPlace } from './format.ts';
 import { LocalFiles } from './local-files.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
-/** Number of attempts at reading one version of a place that is written. */
-const READ_ATTEMPTS = 5;
-
 /** What a place is opened for, and the options of that. */
 type Opening =
   /** `read` changes nothing. `change` removes rows of a place that was loaded, or tries whether it could. */
@@ -115,8 +112,8 @@ export async function withPlace<T>(
 }
 
 /**
- * As `withPlace`, to read a place that was loaded. Work that may have read two versions runs again, on the newer one, if a
- * writer has committed meanwhile. It may have, if
+ * As `withPlace`, to read a place that was loaded. Throws a transient failure if work may have read two versions, and a
+ * writer has changed the place meanwhile. It may have, if
  *
  *   it fails                     a writer may have removed a file that it needs
  *   its result is inconsistent   the files do not match their version, as `verify` finds
@@ -128,20 +125,15 @@ export function readPlace<T>(
   work: Work<T>,
   isConsistent: (result: T) => boolean = () => true,
 ): Promise<T> {
-  return withPlace(format, options, 'read', async (place, versionAtOpen) => {
-    let version = versionAtOpen;
-    for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
-      requireLoaded(place, version);
-      const working = work(place, version);
-      const isUsable = await working.then(isConsistent, () => false);
-      options.signal.throwIfAborted();
-      if (isUsable && !format.couldMixVersions(place, version)) return working;
-      const newerVersion = await format.readNewer(place, version);
-      // A failure counts only if nobody has committed meanwhile.
-      if (newerVersion === undefined) return working;
-      version = newerVersion;
-    }
-    throw transientError(`${options.address} is written all the time: try again once its writer is done.`);
+  return withPlace(format, options, 'read', async (place, version) => {
+    requireLoaded(place, version);
+    const working = work(place, version);
+    const isUsable = await working.then(isConsistent, () => false);
+    options.signal.throwIfAborted();
+    if (isUsable && !format.couldMixVersions(place, version)) return working;
+    // A failure counts only if nobody has written meanwhile.
+    if (await format.isLatest(place, version)) return working;
+    throw transientError(`${options.address} was changed while it was read: run again.`);
   });
 }
 

@@ -428,7 +428,7 @@ describe('a Delta table on a disk', () => {
     expect((await place.verify()).differences).toEqual([]);
   }, 240_000);
 
-  it('is read again if somebody removes a file under its reader', async () => {
+  it('is to be read again if somebody removes a file under its reader', async () => {
     const rows = (id: string) => [{ id, member: 'm1', df_unified_id: 'u1' }];
     await place.load([[place.of(D1, rows('a')), place.of(D2, rows('b'))]]);
     let isRemoved = false;
@@ -437,8 +437,10 @@ describe('a Delta table on a disk', () => {
       isRemoved = true;
       return real(path);
     };
-    const people = await withDisk('localFile', removeFirst, () => place.find(['m1']));
-    expect(people).toMatchObject({ rowCount: 1 });
+    const message = `${place.place} was changed while it was read: run again.`;
+    const finding = withDisk('localFile', removeFirst, () => place.find(['m1']));
+    await expect(finding).rejects.toMatchObject({ exitCode: 3, message });
+    expect(await place.find(['m1'])).toMatchObject({ rowCount: 1 });
   });
 });
 

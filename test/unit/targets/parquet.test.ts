@@ -396,7 +396,7 @@ describe('a Parquet folder', () => {
   it.each([
     ['files are', fs, 'createWriteStream'],
     ['files with a new column are', fs.promises, 'readdir'],
-  ])('answers from one version, if its %s replaced while it is read', async (_, system, call) => {
+  ])('gives no row of two versions, if its %s replaced while it is read', async (_, system, call) => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     const newer = [
       { id: 'b', member: 'm1', df_unified_id: 'u2', more: '1' },
@@ -416,10 +416,14 @@ describe('a Parquet folder', () => {
     };
     const people = await place.people();
     const keys: unknown[] = [];
-    await withCall(system, call, replace, async () => {
+    const readKeys = async () => {
       const asked = { ids: ['m1'], byColumn: 'member' };
       for await (const row of people.rows(asked)) keys.push(JSON.parse(row).row._key);
-    });
+    };
+    const message = expect.stringContaining('was changed while it was read: run again');
+    await expect(withCall(system, call, replace, readKeys)).rejects.toMatchObject({ exitCode: 3, message });
+    expect(keys).toEqual([]);
+    await readKeys();
     expect(keys).toEqual(['b']);
   });
 

@@ -37,10 +37,9 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   refuseForeignFiles,
   refuseUnsafeCommits: checkConditionalWrites,
 
-  read: (place) => readVersion(place),
-  async readNewer(place, versionBefore) {
-    const version = await readVersion(place, versionBefore.tables);
-    return isDeepStrictEqual(positionsOf(version), positionsOf(versionBefore)) ? undefined : version;
+  read: readVersion,
+  async isLatest(place, version) {
+    return isDeepStrictEqual(positionsOf(await readVersion(place)), positionsOf(version));
   },
 
   // A file is never replaced under its name.
@@ -77,13 +76,12 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 };
 
-/** Reads the latest version. `tablesBefore`: what was read of it before. */
-async function readVersion(place: OpenPlace, tablesBefore?: DeltaTables): Promise<DeltaVersion> {
-  const events = await readTable(place, EVENTS.name, tablesBefore?.events);
+async function readVersion(place: OpenPlace): Promise<DeltaVersion> {
+  const events = await readTable(place, EVENTS.name);
   const lastRun = await readLastRun(place.storage);
   if (events.state === undefined) await refuseLostLog(place.storage, lastRun);
   // Also for a load of days alone: its first day has their time zone, and its end removes their expired files.
-  const profiles = await readProfiles(place, tablesBefore?.user_profiles);
+  const profiles = await readProfiles(place);
   return versionOf({ events, user_profiles: profiles }, lastRun);
 }
 
@@ -91,9 +89,9 @@ async function readVersion(place: OpenPlace, tablesBefore?: DeltaTables): Promis
  * Reads the table of profiles; undefined for one of somebody else, unless that is refused. A log that is
  * damaged beside files of this program is our own: an erasure must not pass it over.
  */
-async function readProfiles(place: OpenPlace, tableBefore: DeltaTable | undefined): Promise<DeltaTable | undefined> {
+async function readProfiles(place: OpenPlace): Promise<DeltaTable | undefined> {
   try {
-    return await readTable(place, USER_PROFILES.name, tableBefore);
+    return await readTable(place, USER_PROFILES.name);
   } catch (error) {
     if (place.refusesForeignProfiles || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsBesideLog(place.storage, USER_PROFILES.name)).some(isDataFile)) throw error;

@@ -25,8 +25,9 @@ export interface DeltaTable {
   readonly removedDays: readonly Day[];
 }
 
-const emptyTable = (table: TableName): DeltaTable => ({
-  snapshot: new Snapshot(table),
+/** A table without a log. */
+const emptyTable = (snapshot: Snapshot): DeltaTable => ({
+  snapshot,
   missingPaths: new Set(),
   state: undefined,
   files: [],
@@ -44,14 +45,10 @@ export function tableOf(place: OpenPlace, snapshot: Snapshot, absentPaths: Reado
   return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()], removedDays };
 }
 
-/** Reads what is new in the log, and looks for the files. `tableBefore`: absent for the first time. */
-export async function readTable(
-  place: OpenPlace,
-  table: TableName,
-  tableBefore = emptyTable(table),
-): Promise<DeltaTable> {
-  const snapshot = await readSnapshot(place, tableBefore.snapshot);
-  return snapshot.logVersion < 0 ? tableBefore : lookForFiles(place, snapshot);
+/** Reads the log, and looks for the files. */
+export async function readTable(place: OpenPlace, table: TableName): Promise<DeltaTable> {
+  const snapshot = await readSnapshot(place, new Snapshot(table));
+  return snapshot.logVersion < 0 ? emptyTable(snapshot) : lookForFiles(place, snapshot);
 }
 
 /** The table of a snapshot, or of a later one: a later entry of the log may have removed files that are missing. */

@@ -9,7 +9,7 @@
 import { configError } from '../../../base/errors.ts';
 import { removeTemporaries } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/folders.ts';
-import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
+import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES } from '../../../table/tables.ts';
@@ -52,12 +52,9 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   async refuseUnsafeCommits() {},
 
   read: readFolder,
-  async readNewer(place, before) {
-    // A writer may have begun a commit. Who may only read cannot see its lock.
-    await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
-    const version = await readFolder(place);
-    const isLatest = before.stateFile?.text === version.stateFile?.text && !hasReplacedFiles(place, before);
-    return isLatest ? undefined : version;
+  async isLatest(place, version) {
+    const stateFile = await readStateFile(place.storage);
+    return stateFile?.text === version.stateFile?.text && !hasReplacedFiles(place, version);
   },
 
   // A file with a column that a writer has just added looks damaged beside the state before.
@@ -98,9 +95,12 @@ function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): b
 
 /** Has a change prepared under the lock, of the folder as it is then, and commits it. */
 async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
-  await makeFolders(place.storage.fullPath(OWN_FOLDER));
-  return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
-    await removeTemporaries(place.storage.fullPath(STATE_FILE)).catch(() => undefined);
+  const { storage, options } = place;
+  const { address, clock, lockWaitMs: waitMs, signal } = options;
+  const lock = { subject: `the folder ${address}`, clock, waitMs, signal };
+  await makeFolders(storage.fullPath(OWN_FOLDER));
+  return withLockFile(storage.fullPath(LOCK_FILE), lock, async (checkHeld) => {
+    await removeTemporaries(storage.fullPath(STATE_FILE)).catch(() => undefined);
     const version = await readFolder(place);
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
@@ -110,9 +110,3 @@ async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVe
     return { version: await commitToFolder(place, version, folderChange, checkHeld), result };
   });
 }
-
-const lockPathOf = ({ storage }: FolderPlace): string => storage.fullPath(LOCK_FILE);
-
-const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: FolderPlace): LockOptions => {
-  return { subject: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
-};
