@@ -64,7 +64,7 @@ export async function planErasure(options: ErasureOptions): Promise<ErasurePlan>
 
   // 2. What is done with each id.
   const plannedIds = planIds(listedIds, ledger.history, requestSettings, purgeSettings);
-  const idsToRequest = plannedIds.filter(({ request }) => request === 'due' || request === 'again');
+  const idsToRequest = plannedIds.filter(({ request }) => request === 'due');
 
   // 3. Whom the places hold.
   const purgePlan = purgeSettings && (await planPurge(plannedIds, purgeSettings, ledger));

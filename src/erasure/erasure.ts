@@ -44,11 +44,11 @@ async function runSteps(options: ErasureOptions): Promise<ErasureResult> {
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
   const { ledger, purgePlan, plannedIds, idsToRequest } = plan;
-  const planReport = reportOf(plan, 'plan', runtime.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   const failure = planFailure(plan);
-  if (consent === 'none' || failure !== undefined) return { report: planReport, failure };
+  if (consent === 'none' || failure !== undefined)
+    return { report: reportOf(plan, 'plan', runtime.clock.now() - beganAt), failure };
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
     throw configError(
       'Nothing was deleted: this is not what was confirmed. The list, the service, the places, the ways, a limit or ' +
@@ -71,7 +71,7 @@ async function runSteps(options: ErasureOptions): Promise<ErasureResult> {
   let requestResult: RequestResult | undefined;
   if (isPurged && requestSettings !== undefined) {
     for (const { id, request } of plannedIds)
-      if (request === 'done' || request === 'rejected') onDecided?.(id, request, ledger.history.hasConfirmed);
+      if (request === 'done' || request === 'rejected') onDecided?.(id, request);
     const requestOptions = { ...runtime, ledger, settings: requestSettings, onDecided };
     requestResult = await sendRequests(idsToRequest, requestOptions);
   }

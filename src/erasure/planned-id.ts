@@ -1,4 +1,4 @@
-import type { DecidingAnswer, IdHistory } from './ledger/id-history.ts';
+import type { DecidingAnswer } from './ledger/id-history.ts';
 import type { LedgerHistory } from './ledger/ledger-history.ts';
 import type { Decision } from './ledger/lines.ts';
 import type { ListedId } from './list/id-list.ts';
@@ -12,15 +12,15 @@ import type { SuppressionList } from './suppression-list.ts';
  * | what the ledger says of it           | without requests | its row comes again | a later row, or `--again` |
  * | ------------------------------------ | ---------------- | ------------------- | ------------------------- |
  * | no final answer                      | seek             | seek, request       | seek, request             |
- * | a final answer                       | seek             | seek                | seek, request again       |
- * | a final answer, its people have left | seek             | nothing             | seek, request again       |
+ * | a final answer                       | seek             | seek                | seek, request             |
+ * | a final answer, its people have left | seek             | nothing             | seek, request             |
  */
 export interface PlannedId extends ListedId {
   /**
-   * `due`: there is no final answer, and one is sent. `again`: there is one, but the person may have come back. `done`,
-   * `rejected`: none is sent, since this final answer counts. `none`: the erasure sends no requests.
+   * `due`: one is sent. `done`, `rejected`: none is sent, since this final answer counts. `none`: the erasure sends no
+   * requests.
    */
-  readonly request: 'due' | 'again' | Decision | 'none';
+  readonly request: 'due' | Decision | 'none';
   /** What the service has answered before, be it final or not. */
   readonly answer: DecidingAnswer | undefined;
   /** False if its people have left all places, and are kept out. Whom it names now has come back since. */
@@ -41,7 +41,10 @@ export function planIds(
   const isOlderList = purge !== undefined && purge.suppressionList.readLength() < history.suppressionLength;
   return listedIds.map((listedId) => {
     const idHistory = history.of(listedId.id);
-    const request = requestOf(listedId, idHistory, requestSettings);
+    const finalAnswer = requestSettings?.again ? undefined : idHistory.answerTo(listedId.requestedAt);
+    const request = requestSettings === undefined ? 'none' : (finalAnswer?.outcome ?? 'due');
+    // The person may have come back since.
+    const isRequestedAgain = request === 'due' && idHistory.isFinal;
     const erasedFrom = idHistory.erasedFrom(placeNames, history.newListAt);
     const hasLeft = erasedFrom === 'all' && !isOlderList;
     return {
@@ -49,14 +52,7 @@ export function planIds(
       request,
       answer: idHistory.standingAnswer,
       isSought: !(hasLeft && (request === 'done' || request === 'rejected')),
-      mayBeAbsent: erasedFrom !== 'none' && request !== 'again',
+      mayBeAbsent: erasedFrom !== 'none' && !isRequestedAgain,
     };
   });
-}
-
-function requestOf({ requestedAt }: ListedId, idHistory: IdHistory, settings?: RequestSettings): PlannedId['request'] {
-  if (settings === undefined) return 'none';
-  const finalAnswer = idHistory.answerTo(requestedAt, settings.again);
-  if (finalAnswer !== undefined) return finalAnswer.outcome;
-  return idHistory.isFinal ? 'again' : 'due';
 }

@@ -101,8 +101,8 @@ function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): Line
   const linesOfIds = soughtIds.map(({ id, request }) => {
     const rows = people.rowCountById.get(id) ?? 0;
     const found = rows > 0 || (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0;
-    const isToCome = request === 'due' || request === 'again';
-    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, request: isToCome } as const;
+    const isDue = request === 'due';
+    return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, request: isDue } as const;
   });
   const { rowCount: rows } = people.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;

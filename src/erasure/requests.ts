@@ -45,8 +45,8 @@ export interface RequestSettings extends Pick<DestinationConfig, 'requestsPerMin
   readonly again: boolean;
 }
 
-/** The ledger has every answer by then. `hasConfirmed`: the service has confirmed a deletion, of whichever id. */
-export type OnDecided = (id: string, decision: Decision, hasConfirmed: boolean) => void;
+/** The ledger has the answer by then. */
+export type OnDecided = (id: string, decision: Decision) => void;
 
 interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
@@ -110,13 +110,13 @@ class Sender {
 
   /** Requests one id after the other, until none is left, no more may be sent, or the first request is decided. */
   async #work(queue: Iterable<ListedId>, until?: 'first_decision'): Promise<void> {
-    const { ledger, onDecided } = this.#options;
+    const { onDecided } = this.#options;
     try {
       for (const listedId of queue) {
         if (this.#signal.aborted) return;
         const decision = this.#noteAnswer(await this.#requestUntilDecided(listedId));
         if (decision === undefined) continue;
-        onDecided?.(listedId.id, decision, ledger.history.hasConfirmed);
+        onDecided?.(listedId.id, decision);
         if (until === 'first_decision') return;
       }
     } catch (error) {

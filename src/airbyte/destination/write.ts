@@ -40,10 +40,10 @@ export const write: Verb = async (context) => {
       requestSettings: { ...config, deleter, again: false },
       purgeSettings: undefined,
       isOnPlatform: true,
-      onDecided(id, decision, hasConfirmed) {
+      onDecided(id, decision) {
         queue.decide(id, decision);
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
-        if (hasConfirmed) queue.echoDecided();
+        if (decision === 'done') queue.echoDecided();
       },
     });
     for (const warning of report.warnings) logger.warn('erase.plan', warning);

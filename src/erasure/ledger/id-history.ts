@@ -67,11 +67,11 @@ export class IdHistory {
   /**
    * The answer to a row of a list, which asks for the deletion at `requestedAt` (ms since 1970). Undefined for a new
    * request: it asks later than the rows that were answered, and not before the answer. Any other row comes again, and
-   * the person may have come back since. `again`: every row is a new request.
+   * the person may have come back since.
    */
-  answerTo(requestedAt: number | undefined, again = false): DecidingAnswer | undefined {
+  answerTo(requestedAt: number | undefined): DecidingAnswer | undefined {
     const answer = this.standingAnswer;
-    if (answer === undefined || !this.isFinal || again) return undefined;
+    if (answer === undefined || !this.isFinal) return undefined;
     const isAnswered =
       requestedAt === undefined || requestedAt < Date.parse(answer.at) || requestedAt <= this.#newestRequestedAt;
     return isAnswered ? answer : undefined;
