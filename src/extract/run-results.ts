@@ -75,7 +75,8 @@ export class RunResults {
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
   #warnOfLateRows({ day, rows, to_date }: Receipt, before: ReceiptSummary | undefined): void {
     const { filtersHash } = this.#plan.fingerprints;
-    if (before?.to_date !== to_date || hasOtherFilters(before, filtersHash) || rows <= before.rows) return;
+    if (before?.is_over !== true || before.to_date !== to_date || rows <= before.rows) return;
+    if (hasOtherFilters(before, filtersHash)) return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';

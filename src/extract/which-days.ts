@@ -46,7 +46,7 @@ export interface RunPlan {
   readonly mode: 'sync' | 'named' | 'refresh';
   /** The days to read, in order. */
   readonly days: readonly Day[];
-  /** The day `lookback_days` before the first one to load, if it is read for late events alone. */
+  /** The day `lookback_days` before the first one to load. */
   readonly lookedBackTo?: Day | undefined;
   /** What the user is told before anything is sent. */
   readonly notes: readonly LogEvent[];
@@ -170,12 +170,8 @@ function planSyncDays(basis: PlanBasis): RunPlan {
   if (appends || firstIncomplete === undefined) return { ...plan, days: union(daysReadAgain, incompleteDays) };
   const oldestLookback = addDays(firstIncomplete, -settings.lookbackDays);
   const lookbackDays = daysOf(laterOf(oldestLookback, start), addDays(firstIncomplete, -1)).filter(isReadable);
-  const isForLateEventsAlone = lookbackDays.includes(oldestLookback) && !daysReadAgain.includes(oldestLookback);
-  return {
-    ...plan,
-    days: union(lookbackDays, daysReadAgain, incompleteDays),
-    lookedBackTo: isForLateEventsAlone ? oldestLookback : undefined,
-  };
+  const days = union(lookbackDays, daysReadAgain, incompleteDays);
+  return { ...plan, days, lookedBackTo: oldestLookback };
 }
 
 /** True if a day was requested a week after it was over: nobody waits for more of it. */

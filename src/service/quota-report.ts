@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 export interface QuotaReport {
   readonly remaining?: number | undefined;
   readonly resetAt?: number | undefined;
-  /** The instant that `Retry-After` names; that of the answer for a zero. */
+  /** The instant that `Retry-After` names. */
   readonly retryAt?: number | undefined;
 }
 
@@ -18,7 +18,7 @@ export function readQuotaReport(headers: IncomingHttpHeaders, now: number): Quot
   return {
     remaining: /^\d{1,15}$/.test(remaining) ? Number(remaining) : undefined,
     resetAt: resetAt > now ? resetAt : undefined,
-    retryAt: retryAt >= now ? retryAt : undefined,
+    retryAt: retryAt > now ? retryAt : undefined,
   };
 }
 

@@ -48,9 +48,7 @@ export function afterAnswer(state: QuotaState, { kind, quotaReport }: QuotaAnswe
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.refusedUntil <= now;
   const ownPauseEnd = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
-  // A `Retry-After` of zero is followed once: requests that are refused all the same would never end.
-  const namesPauseEnd = retryAt !== undefined && (retryAt > now || state.refusals === 0);
-  const pauseEnd = namesPauseEnd ? trustedInstant(retryAt, now) : ownPauseEnd;
+  const pauseEnd = retryAt === undefined ? ownPauseEnd : trustedInstant(retryAt, now);
   return {
     ...state,
     refusals: state.refusals + (isFirst ? 1 : 0),

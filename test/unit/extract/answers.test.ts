@@ -608,6 +608,11 @@ describe('a run warns', () => {
     expect(fixture.events('day.late_rows')).toMatchObject([
       { message: expect.stringMatching(/2026-01-18 has 1 row more.*lookback_days/) },
     ]);
+    // Today, which is not over, gains rows as a rule.
+    fixture.serve({ rows: [...rows, ...late, ...steadyRows('2026-01-20', '2026-01-20', 9, 'more')] });
+    fixture.clock.time += HOUR;
+    await fixture.run({ ...settings, lookbackDays: 0 });
+    expect(fixture.events('day.late_rows')).toHaveLength(1);
   });
 
   it('if its clock is more than an hour wrong, and ends with exit 2 above twelve', async () => {
