@@ -125,10 +125,11 @@ function planNamedDays(from: Day, { settings, to, now }: PlanInput, basis: PlanB
       `--from ${from} is after ${lastDay}, the last day: that of --to or end_date, or today in ${timezone}.`,
     );
   }
-  const isOpen = to !== undefined && lastDay > lastDayOver(now);
-  const message = `${lastDay} is not over everywhere yet: what is loaded of it may not be all.`;
-  const notes = isOpen ? [note('warn', 'plan.open_day', message)] : [];
-  return { ...basis, mode: 'named', days: daysOf(from, lastDay), notes };
+  const days = daysOf(from, lastDay);
+  const openDays = days.filter((day) => day > lastDayOver(now));
+  const message = `Not over everywhere yet: ${formatDays(openDays)}. What is loaded of this may not be all.`;
+  const notes = to !== undefined && openDays.length > 0 ? [note('warn', 'plan.open_day', message)] : [];
+  return { ...basis, mode: 'named', days, notes };
 }
 
 function planRefreshDays(basis: PlanBasis): RunPlan {

@@ -9,6 +9,8 @@ import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
 const NOW = at('2026-01-20T14:00:00Z');
+/** It is tomorrow in Seoul. */
+const LATE = at('2026-01-20T20:00:00Z');
 const { serviceHash: service, filtersHash: filters } = fingerprintsOf({ ...SETTINGS });
 
 type Stored = Partial<ReceiptSummary>;
@@ -61,8 +63,7 @@ describe('the days of a first run', () => {
   });
 
   it('end with today in the time zone', () => {
-    const late = at('2026-01-20T20:00:00Z');
-    const last = (timezone: string) => plan({}, { timezone }, { now: late }).days.at(-1);
+    const last = (timezone: string) => plan({}, { timezone }, { now: LATE }).days.at(-1);
     expect([last('Asia/Seoul'), last('America/Los_Angeles')]).toEqual(['2026-01-21', '2026-01-20']);
   });
 
@@ -137,9 +138,12 @@ describe('named days', () => {
   });
 
   it('that are not over are read, with a warning', () => {
-    const { days, notes } = plan(loaded(), {}, { from: '2026-01-20', to: '2026-01-20' });
-    expect(days).toEqual(['2026-01-20']);
-    expect(events(notes)).toEqual(['plan.open_day']);
+    const timezone = 'Asia/Seoul';
+    const { days, notes } = plan(loaded(), { timezone }, { from: '2026-01-19', to: '2026-01-25', now: LATE });
+    expect(days).toEqual(daysOf('2026-01-19', '2026-01-21'));
+    expect(notes).toMatchObject([
+      { message: expect.stringMatching(/^Not over everywhere yet: 2026-01-20 to 2026-01-21\./) },
+    ]);
     expect(plan(loaded(), {}, { from: '2026-01-19', to: '2026-01-19' }).notes).toEqual([]);
   });
 
