@@ -111,7 +111,7 @@ export async function findListedPeople(
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
   const similarIdsById = joinIds(profiles?.similarIds, placeSearch.similarIdsById);
   return {
-    query: { ...query, unifiedIdsById, keyCheckByUnifiedId: placeSearch.keyCheckByUnifiedId },
+    query: { ...query, unifiedIdsById },
     missedIds,
     profiledIdCount: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
@@ -139,7 +139,6 @@ async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSetti
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
   return {
     unifiedIdsById: joinIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
-    keyCheckByUnifiedId: new Map(peopleInPlaces.flatMap((people) => [...people.keyCheckByUnifiedId])),
     similarIdsById: joinIds(...peopleInPlaces.map((people) => people.similarIdsById)),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),

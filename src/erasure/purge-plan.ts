@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import { formatCount, joinNames, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
-import { type KeyCheckByUnifiedId, PLAIN, personIdOf } from '../engine/people/people.ts';
+import { personIdOf } from '../engine/people/people.ts';
 import type { PurgePreview } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import {
@@ -65,7 +65,7 @@ export async function planPurge(
   const listedPeople = await findListedPeople(soughtIds, settings, plannedIds);
 
   // 2. Each place: whom it holds of them, and of everybody else on the suppression list.
-  const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
+  const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople(settings.hashKey) };
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
     runtime.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
@@ -128,8 +128,7 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
   const { settings, soughtIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * soughtIds.length);
-  const unifiedIds = [...peopleOf(plan, places).keys()];
-  const personCount = new Set(unifiedIds.map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
+  const personCount = new Set(peopleOf(plan, places).map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -146,9 +145,8 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
   );
 }
 
-/** Everybody of the ways and of the rows of places. A place knows under which key an id of its rows is a hash. */
-export const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]): KeyCheckByUnifiedId =>
-  new Map([
-    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((unifiedId) => [unifiedId, PLAIN] as const),
-    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
-  ]);
+/** The unified ids of everybody of the ways and of the rows of places. */
+export const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]): string[] => [
+  ...[...listedPeople.query.unifiedIdsById.values()].flat(),
+  ...places.flatMap(({ people }) => [...people.unifiedIds]),
+];

@@ -67,7 +67,7 @@ async function purgePlace(
   let { people } = place;
   try {
     // 1. Lock: the target keeps other writers out, and looks the people up anew.
-    const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
+    const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople(hashKey) };
     const removal = await (await target.people(place)).purge(query, async (peopleNow) => {
       people = peopleNow;
       // 2. Guards.
@@ -77,7 +77,7 @@ async function purgePlace(
       if (!settings.beginsNewList) refuseOlderList(name, people.state.suppressionLength, suppressionList.readLength());
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
       await ledger.write(purgeLines(name, people, plan));
-      return await suppressionList.add(people.keyCheckByUnifiedId, { ...runtime, hashKey });
+      return await suppressionList.add(people.unifiedIds, { ...runtime, hashKey });
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, unreached } = removal;

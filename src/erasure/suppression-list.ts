@@ -9,7 +9,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { type KeyCheck, type KeyCheckByUnifiedId, looksHashed, PLAIN, personIdOf } from '../engine/people/people.ts';
+import { looksHashed, type SuppressedPeople } from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
@@ -61,14 +61,9 @@ export class SuppressionList {
    * id or its hash. Throws UserError for one who is known by another hash.
    */
   readFilter({ hashKey: secret }: Pick<SourceConfig, 'hashKey'>): Suppression & { readonly length: number } {
-    const { key, hmacs, keyChecks } = this.#readForLoad();
     const hashKey = secret && new HashKey(secret);
-    if ([...keyChecks].some((keyCheck) => keyCheck !== PLAIN && keyCheck !== hashKey?.keyCheck)) {
-      throw configError(
-        `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
-          'Give the hash_key of that hash, or their rows would come back.',
-      );
-    }
+    const { key, hmacs, keyChecks } = this.#readForLoad();
+    this.#refuseOtherHashes(keyChecks, hashKey);
     const suppressedHmacs = new Set(hmacs);
     const isOnList = (id: Buffer): boolean => suppressedHmacs.has(key.hashOf(id));
     const has = (id: Buffer): boolean =>
@@ -77,14 +72,16 @@ export class SuppressionList {
     return { has, length: hmacs.length };
   }
 
-  /** Reads the `SuppressedPeople` for a purge. */
-  readPeople() {
-    return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keySource));
+  /** Reads the people for a purge. Throws UserError for one who is known by a hash under another key than this. */
+  readPeople(hashKey: HashKey | undefined): SuppressedPeople {
+    const { keyChecks, ...people } = this.#readForPurge();
+    this.#refuseOtherHashes(keyChecks, hashKey);
+    return people;
   }
 
   /** How many people are on the list. */
   readLength(): number {
-    return this.readPeople().hmacs.length;
+    return this.#readForPurge().hmacs.length;
   }
 
   /** Throws UserError if nobody could be put on the list. Changes nothing. */
@@ -97,22 +94,22 @@ export class SuppressionList {
    * which is on disk then. Throws UserError, also if another purge holds the lock too long.
    */
   async add(
-    people: KeyCheckByUnifiedId,
+    people: Iterable<string>,
     { clock, signal, hashKey }: Pick<LockOptions, 'clock' | 'signal'> & { readonly hashKey?: HashKey | undefined },
   ): Promise<number> {
-    const newPeople = new Map([...people].filter(([unifiedId]) => !isPlaceholder(unifiedId)));
+    const unifiedIds = [...people].filter((unifiedId) => !isPlaceholder(unifiedId));
     // A hash beside its plain id needs no key: downloads know the person by the plain id.
-    for (const unifiedId of newPeople.keys()) {
-      const hash = personIdOf(unifiedId, hashKey);
-      if (hash !== unifiedId && newPeople.has(hash)) newPeople.set(hash, PLAIN);
-    }
+    const hashesOfPeople = new Set(unifiedIds.map((unifiedId) => hashKey?.hashOf(unifiedId)));
+    const needsKey = (unifiedId: string) => looksHashed(unifiedId) && !hashesOfPeople.has(unifiedId);
+    const newPeople = new Map(unifiedIds.map((id) => [id, needsKey(id) ? hashKey?.keyCheck : undefined]));
     const lock = { subject: this.#diskContext.subject, clock, waitMs: LOCK_WAIT_MS, signal };
     await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
     const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(newPeople, checkHeld));
     return await withDiskErrors(this.#diskContext, appending);
   }
 
-  async #append(newPeople: KeyCheckByUnifiedId, checkHeld: () => void): Promise<number> {
+  /** `newPeople`: of each unified id the check value of the key without which a load would not know the person, if any. */
+  async #append(newPeople: ReadonlyMap<string, string | undefined>, checkHeld: () => void): Promise<number> {
     const secret = await ensureKey(this.#keySource);
     const file = await open(this.path, 'a+', PRIVATE_FILE_MODE);
     try {
@@ -125,7 +122,7 @@ export class SuppressionList {
       const header = { v: 1, kind: 'suppression', key_check: key.keyCheck };
       const newLines = [
         ...(wholeText === '' ? [header] : []),
-        ...Array.from(keyCheckByNewHmac, ([hmac, hash_key]) => (hash_key === PLAIN ? { hmac } : { hmac, hash_key })),
+        ...Array.from(keyCheckByNewHmac, ([hmac, hash_key]) => ({ hmac, hash_key })),
       ];
       checkHeld();
       if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
@@ -158,12 +155,25 @@ export class SuppressionList {
     }
   }
 
+  #readForPurge() {
+    return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keySource));
+  }
+
+  /** `keyChecks`: of the keys of hashes on the list. */
+  #refuseOtherHashes(keyChecks: ReadonlySet<string>, hashKey: HashKey | undefined): void {
+    if ([...keyChecks].every((keyCheck) => keyCheck === hashKey?.keyCheck)) return;
+    throw configError(
+      `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
+        'Give the hash_key of that hash, or their rows would come back.',
+    );
+  }
+
   /** Throws UserError unless every line is understood: half a list would let people through. */
   #parse(text: string, secret: Secret) {
     const { path } = this;
     const key = new HashKey(secret, 'dfinery-elt suppression key check v1');
     const hmacs: string[] = [];
-    const keyChecks = new Set<KeyCheck>();
+    const keyChecks = new Set<string>();
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '') continue;
       const lineError = (why: string) =>
@@ -178,7 +188,7 @@ export class SuppressionList {
       if (typeof hmac !== 'string' || !looksHashed(hmac))
         throw lineError(`is not {"hmac":"<64 hex digits>"}. ${restore}`);
       hmacs.push(hmac);
-      keyChecks.add(typeof hash_key === 'string' ? hash_key : PLAIN);
+      if (typeof hash_key === 'string') keyChecks.add(hash_key);
     }
     return { key, hmacs, keyChecks };
   }

@@ -27,22 +27,21 @@ export const scannerOptionsOf = (settings: ExportSettings, suppression?: Suppres
   suppression,
 });
 
-/** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
+/** Columns that hold hashes, at least in some rows. */
 export interface HashedColumns {
   /** Names in the export, sorted. */
   readonly columns: readonly string[];
-  /** Check value of the key; null if nothing is hashed. */
-  readonly key_check: string | null;
+  /** Check value of the key. */
+  readonly key_check: string;
 }
-
-export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
 /** By what a state knows the settings of its last run again. Hashes are SHA-256 (hex). */
 export interface SettingsFingerprints {
   readonly serviceHash: string;
   /** Hash of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
   readonly filtersHash: string;
-  readonly hashedColumns: HashedColumns;
+  /** Undefined if nothing is hashed. */
+  readonly hashedColumns: HashedColumns | undefined;
 }
 
 export const fingerprintsOf = (settings: ExportSettings): SettingsFingerprints =>
@@ -59,14 +58,13 @@ function fingerprintsWith(settings: ExportSettings, canonicalFilters: readonly u
   const hashesAny = columnsHash.length > 0 && hashKey !== undefined;
   const hashedColumns = hashesAny
     ? { columns: canonicalNames(columnsHash), key_check: new HashKey(hashKey).keyCheck }
-    : NOTHING_HASHED;
-  const { columns, key_check } = hashedColumns;
-  const filtersHash = sha256OfJson([...canonicalFilters, canonicalNames(columnsDrop), columns, key_check]);
+    : undefined;
+  const filtersHash = sha256OfJson([...canonicalFilters, canonicalNames(columnsDrop), hashedColumns ?? null]);
   return { serviceHash: serviceFingerprint(settings), filtersHash, hashedColumns };
 }
 
 /** Names without repetitions, in an order that does not depend on theirs. */
-const canonicalNames = (names: readonly string[]): readonly string[] => [...new Set(names)].sort();
+export const canonicalNames = (names: readonly string[]): readonly string[] => [...new Set(names)].sort();
 
 /** The hash by which the state identifies a service; `base_url` may change. */
 export const serviceFingerprint = ({ serviceId }: Pick<SourceConfig, 'serviceId'>): string =>

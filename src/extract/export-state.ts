@@ -5,7 +5,7 @@ import { isObject } from '../base/json.ts';
 import { problemTexts } from '../base/validator.ts';
 import { lastDayBegunAnywhere } from './calendar.ts';
 import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
-import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
+import { canonicalNames, type HashedColumns, type SettingsFingerprints } from './export-settings.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
@@ -18,8 +18,8 @@ export interface ExportState {
   readonly service?: string;
   /** Hash of the filters and of the columns that are dropped or hashed, of the last run. */
   readonly filters?: string;
-  /** Columns that hold hashes in some rows, oldest first. */
-  readonly hashed?: readonly HashedColumns[];
+  /** All columns that were ever hashed; their key is that of the place for good. */
+  readonly hashed?: HashedColumns;
   /** Whether an export includes its `to_date`, once that is proved. */
   readonly to_date_inclusive?: boolean;
   /** False if the files of the service end without a line end. */
@@ -62,7 +62,7 @@ export function stateAfter(
   const gaps = new Set([...recordedGaps, ...(commitInfo.gaps ?? [])].filter((day) => !isLoaded(day)));
   let cursor = laterOf(stateBefore?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(stateBefore, fingerprints.hashedColumns);
+  const hashed = joinHashedColumns(stateBefore?.hashed, fingerprints.hashedColumns);
   const includesToDate = commitInfo.includesToDate ?? to_date_inclusive;
   const lacksFinalNewline = (commitInfo.hasFinalNewline ?? final_newline) === false;
   return {
@@ -80,15 +80,9 @@ export function stateAfter(
   };
 }
 
-/** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */
-function hashedAfter(state: ExportState | undefined, latest: HashedColumns): readonly HashedColumns[] | undefined {
-  const isOther = ({ columns, key_check }: HashedColumns) =>
-    key_check !== latest.key_check || columns.join('\0') !== latest.columns.join('\0');
-  // Without the key all rows have plain values.
-  const earlier = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
-  const hashedColumns = [...earlier.filter(isOther), latest];
-  return hashedColumns.some(({ columns }) => columns.length > 0) ? hashedColumns : undefined;
-}
+/** The columns that are hashed in earlier or in new rows, under the same key. */
+const joinHashedColumns = (earlier: HashedColumns | undefined, latest: HashedColumns | undefined) =>
+  latest && { ...latest, columns: canonicalNames([...(earlier?.columns ?? []), ...latest.columns]) };
 
 /** True for a day that needs no further read: loaded and over, or a gap. */
 export const isComplete = (day: Day, receipts: ReceiptsByDay, gaps: ReadonlySet<Day>): boolean =>
@@ -131,9 +125,18 @@ export function refuseOtherService(state: ExportState | undefined, { serviceHash
   throw stateError('The stored data belong to another service', 'use another place for this one');
 }
 
+/** Throws a configuration failure if rows were hashed under another key: nobody could be found in all rows any more. */
+export function refuseOtherHashKey(state: ExportState | undefined, { hashedColumns }: SettingsFingerprints): void {
+  if (!state?.hashed || !hashedColumns || state.hashed.key_check === hashedColumns.key_check) return;
+  throw stateError(
+    'The place holds columns that were hashed under another hash_key',
+    'give that key, or load into a new place',
+  );
+}
+
 /**
- * Throws a configuration failure if the state must not be used. Its service and filters must be those of this run, and
- * its cursor not in the future. A full refresh may have other filters.
+ * Throws a configuration failure if the state must not be used. Its service, hash key and filters must be those of this
+ * run, and its cursor not in the future. A full refresh may have other filters.
  */
 export function checkState(
   state: ExportState | undefined,
@@ -141,9 +144,10 @@ export function checkState(
   { now, fullRefresh }: { readonly now: number; readonly fullRefresh: boolean },
 ): void {
   refuseOtherService(state, fingerprints);
+  refuseOtherHashKey(state, fingerprints);
   if (hasOtherFilters(state, fingerprints.filtersHash) && !fullRefresh) {
     throw stateError(
-      'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
+      'The place was filled with other filters or columns (events, properties, columns_drop or columns_hash)',
       'put them back, use another place, or read everything again with --full-refresh',
     );
   }

@@ -1,18 +1,16 @@
-import { systemError } from '../../base/errors.ts';
+import { configError, systemError } from '../../base/errors.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql } from '../../base/sql.ts';
+import { nfc } from '../../base/text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/header.ts';
 import { type ByTable, EVENTS, TABLES } from '../../table/tables.ts';
-import { ColumnKeys } from './column-keys.ts';
 import { IdColumn, type IdInCell, type LookUp, NO_LOOK_UP } from './id-column.ts';
 import {
   columnsNamed,
   joinIds,
-  type KeyCheckByUnifiedId,
   type PeopleInPlace,
   type PeopleQuery,
-  PLAIN,
   personIdOf,
   type SearchedPlace,
   type SearchedTable,
@@ -23,19 +21,17 @@ export type RowConditions = ByTable<string>;
 
 /**
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. `conditions`: their rows, and
- * those of the people of the suppression list. Throws a configuration failure for a column whose hashes need another key.
+ * those of the people of the suppression list. Throws a configuration failure if a column of ids is hashed, and the key
+ * of the query is not that of the place.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, suppressedPeople, hashKey } = query;
 
   // 1. The rows that hold an id.
   const searches = await searchTables(place, query);
-  ColumnKeys.refuseOtherKeys(searches.flatMap(({ externalColumn }) => externalColumn?.keys ?? []));
 
-  // 2. The unified ids of these rows, beside those that other ways have found. Plain ones need the key of hashed rows.
+  // 2. The unified ids of these rows, beside those that other ways have found.
   const { unifiedIdsById, soughtIds } = await findUnifiedIds(searches, query);
-  if (soughtIds.some(({ keyCheck }) => keyCheck === PLAIN))
-    ColumnKeys.refuseOtherKeys(searches.map(({ unifiedColumn }) => unifiedColumn.keys));
 
   // 3. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
@@ -56,19 +52,13 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const similarIds: IdInCell[][] = [];
   for (const { externalColumn } of searches) similarIds.push((await externalColumn?.similarIds(missingIds)) ?? []);
 
-  // 6. Warnings of rows that the look-ups missed. External ids are always plain.
-  const unifiedKeyChecks = [...soughtIds.map(({ keyCheck }) => keyCheck), ...(suppressedPeople?.keyChecks ?? [])];
-  const warnings = [
-    ...searches.flatMap(({ externalColumn }) => externalColumn?.keys.missedRowsWarnings([PLAIN]) ?? []),
-    ...searches.flatMap(({ unifiedColumn: { keys } }) => keys.missedRowsWarnings(unifiedKeyChecks)),
-  ];
   const people: PeopleInPlace = {
     ...counts,
     hasByColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
     similarIdsById: joinIds(similarIds.flat().map(({ id, cell }) => [id, [cell]])),
     state: place.state,
-    warnings: [...new Set(warnings)],
+    warnings: place.warnings,
   };
   return { people, conditions };
 }
@@ -92,14 +82,24 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     if (relation === undefined || state === undefined) continue;
     if (columnsNamed(state, UNIFIED_ID).length === 0) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
     const table = { engine, placeName, name, relation, state };
-    const unifiedColumn = new IdColumn(table, UNIFIED_ID, hashKey);
-    const column = ids.length > 0 && source ? new IdColumn(table, source, hashKey) : undefined;
+    const unifiedColumn = idColumnOf(table, UNIFIED_ID, hashKey);
+    const column = ids.length > 0 && source ? idColumnOf(table, source, hashKey) : undefined;
     const externalColumn = (await column?.exists()) ? column : undefined;
     const soughtIds = ids.map((id) => ({ id, queryIds: [id] }));
     const externalLookUp = (await externalColumn?.lookUp(soughtIds)) ?? NO_LOOK_UP;
     searches.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }
   return searches;
+}
+
+/** A column of ids. Throws a configuration failure if it was ever hashed under another key: no id would find its rows. */
+function idColumnOf(table: SearchedTable, source: string, hashKey: HashKey | undefined): IdColumn {
+  const { columns = [], key_check } = table.state.exportState?.hashed ?? {};
+  if (!columns.includes(nfc(source)) || key_check === hashKey?.keyCheck) return new IdColumn(table, source, hashKey);
+  throw configError(
+    `${table.placeName} holds the column ${source} hashed, but hash_key is missing or another one. Give the key ` +
+      'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+  );
 }
 
 /**
@@ -115,14 +115,11 @@ async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQue
     query.unifiedIdsById,
     // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
     byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]] as const) : [],
-    groups.flatMap(({ queryIds, keyCheckByUnifiedId }) =>
-      Array.from(queryIds, (id) => [id, [...keyCheckByUnifiedId.keys()]] as const),
-    ),
+    groups.flatMap(({ queryIds, unifiedIds }) => Array.from(queryIds, (id) => [id, unifiedIds] as const)),
   );
-  const keyCheckByUnifiedId = joinKeyChecks([query, ...groups]);
   const soughtIds = ids.flatMap((queryId) => {
     const unifiedIds = (unifiedIdsById.get(queryId) ?? []).filter((unifiedId) => !isPlaceholder(unifiedId));
-    return unifiedIds.map((id) => ({ id, keyCheck: keyCheckByUnifiedId.get(id) ?? PLAIN, queryIds: [queryId] }));
+    return unifiedIds.map((id) => ({ id, queryIds: [queryId] }));
   });
   return { unifiedIdsById, soughtIds };
 }
@@ -132,7 +129,7 @@ interface RowGroup {
   /** The ids of the query that they are of; none for rows of the suppression list alone. */
   readonly queryIds: ReadonlySet<string>;
   /** Whose they are; empty if they name nobody. */
-  readonly keyCheckByUnifiedId: KeyCheckByUnifiedId;
+  readonly unifiedIds: readonly string[];
   /** True if they also have an external id that the query lacks. */
   readonly hasOtherId: boolean;
   readonly rowCount: number;
@@ -154,7 +151,7 @@ async function groupRows(search: TableSearch, unifiedLookUp: LookUp): Promise<Ro
     const unifiedIds = withoutPlaceholders(unified_ids);
     return {
       queryIds: new Set([...externalLookUp.queryIdsOf(externalIds), ...unifiedLookUp.queryIdsOf(unifiedIds)]),
-      keyCheckByUnifiedId: new Map(unifiedIds.map((id) => [id, unifiedColumn.keys.keyCheckOf(id)])),
+      unifiedIds,
       hasOtherId: externalIds.some((id) => externalLookUp.queryIdsOf([id]).length === 0),
       rowCount: Number(row_count),
     };
@@ -168,8 +165,9 @@ const conditionSql = ({ externalLookUp }: TableSearch, unifiedLookUp: LookUp): s
 function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | undefined) {
   const groupsOfIds = leavingGroups.filter(({ queryIds }) => queryIds.size > 0);
   const suppressedGroups = leavingGroups.filter(({ queryIds }) => queryIds.size === 0);
+  const unifiedIdsOf = (groups: readonly RowGroup[]) => new Set(groups.flatMap(({ unifiedIds }) => unifiedIds));
   const peopleIn = (groups: readonly RowGroup[]) =>
-    new Set(Array.from(joinKeyChecks(groups).keys(), (unifiedId) => personIdOf(unifiedId, hashKey)));
+    new Set(Array.from(unifiedIdsOf(groups), (unifiedId) => personIdOf(unifiedId, hashKey)));
   const countRows = (groups: readonly RowGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const peopleOfIds = peopleIn(groupsOfIds);
   const rowCountById = new Map<string, number>();
@@ -178,19 +176,15 @@ function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | unde
   }
   const otherPeople = [...peopleIn(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
   return {
-    keyCheckByUnifiedId: joinKeyChecks(groupsOfIds),
+    unifiedIds: unifiedIdsOf(groupsOfIds),
     personCount: peopleOfIds.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),
-    namelessRowCount: countRows(groupsOfIds.filter(({ keyCheckByUnifiedId }) => keyCheckByUnifiedId.size === 0)),
+    namelessRowCount: countRows(groupsOfIds.filter(({ unifiedIds }) => unifiedIds.length === 0)),
     peopleWithOtherIds: peopleIn(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
     suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedGroups) },
   };
 }
-
-/** The unified ids of all these, each with the check value of its key. */
-const joinKeyChecks = (sources: readonly Pick<PeopleQuery, 'keyCheckByUnifiedId'>[]): KeyCheckByUnifiedId =>
-  new Map(sources.flatMap(({ keyCheckByUnifiedId }) => [...(keyCheckByUnifiedId ?? [])]));
 
 /**
  * Yields the rows that meet a look-up's conditions, as JSON objects with the members `table` and `row`. A row is an

@@ -6,7 +6,6 @@ import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rescueKey, typedColumns } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
-import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
 
@@ -42,9 +41,10 @@ export const NO_LOOK_UP: LookUp = { conditionSql: 'false', queryIdsOf: () => [] 
 export class IdColumn {
   /** SQL of the list of its cells in a row; a cell that is absent is NULL. */
   readonly cellListSql: string;
-  readonly keys: ColumnKeys;
   readonly #isInTable: boolean;
   readonly #engine: Engine;
+  /** Key of the cells that are hashed, if any are. */
+  readonly #hashKey: HashKey | undefined;
   readonly #cellSqls: readonly string[];
   /** Of its types but `string`, whose values are the texts themselves. */
   readonly #typedCodecs: readonly ColumnCodec[];
@@ -56,9 +56,9 @@ export class IdColumn {
     const zone = zoneOf(table.state.timezone);
     const tableColumns = typedColumns(columns);
     const types = new Set(tableColumns.map(({ type }) => type).filter((type) => type !== 'string'));
-    this.keys = new ColumnKeys(table, source, hashKey);
     this.#isInTable = tableColumns.length > 0;
     this.#engine = table.engine;
+    this.#hashKey = hashKey;
     const rescueKeys = new Set([...columns.map(rescueKey), source, source.normalize('NFC'), source.normalize('NFD')]);
     this.#cellSqls = [
       ...tableColumns.map(({ type, name }) => codecOf(type, zone).textSql(identifier(name))),
@@ -96,11 +96,10 @@ export class IdColumn {
   async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<SoughtId[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
-    const { keyForPlainRows } = this.keys;
-    const idSqls = keyForPlainRows === undefined ? ['cell'] : ['cell', hmacSql('cell', 'hash_key')];
+    const idSqls = this.#hashKey === undefined ? ['cell'] : ['cell', hmacSql('cell', 'hash_key')];
     const isSuppressedSql = (idSql: string) => `${hmacSql(idSql, 'list_key')} IN (SELECT unnest($hmacs))`;
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isSuppressedSql))}`;
-    const pads = { ...key.hmacPads('list_key'), ...keyForPlainRows?.hmacPads('hash_key') };
+    const pads = { ...key.hmacPads('list_key'), ...this.#hashKey?.hmacPads('hash_key') };
     const rows = await this.#engine.rows(sql, { hmacs, ...pads });
     return rows.map(({ cell }) => ({ id: String(cell), queryIds: [] }));
   }
@@ -108,20 +107,16 @@ export class IdColumn {
   /**
    * What cells may hold for these ids:
    *
-   * | rows of the column                  | their cells                                       |
-   * | ----------------------------------- | ------------------------------------------------- |
-   * | any                                 | the id, or its value in a type of the column      |
-   * | some hashed under `matchingKey`     | the hash of these                                 |
-   * | some plain, under `keyForPlainRows` | for an id that is a hash: the text with this hash |
+   * - the id, or its value in a type of the column
+   * - with a key: the hash of these
+   * - with a key, for an id that is a hash of other rows, of another place or of the list: the text with this hash
    */
   async #cellsOf(ids: readonly string[]): Promise<IdInCell[]> {
-    const { matchingKey, keyForPlainRows } = this.keys;
     const plainTexts = [...ids.map((id) => ({ id, cell: id })), ...(await this.#typedTexts(ids))];
-    const hashes = matchingKey && plainTexts.map(({ id, cell }) => ({ id, cell: matchingKey.hashOf(cell) }));
-    // Such a hash is that of other rows, of another place or of the suppression list.
-    const hashedIds = ids.filter(looksHashed);
-    const cells = keyForPlainRows && hashedIds.length > 0 ? await this.#cellsWithHash(hashedIds, keyForPlainRows) : [];
-    return [...plainTexts, ...(hashes ?? []), ...cells];
+    const hashKey = this.#hashKey;
+    if (hashKey === undefined) return plainTexts;
+    const hashes = plainTexts.map(({ id, cell }) => ({ id, cell: hashKey.hashOf(cell) }));
+    return [...plainTexts, ...hashes, ...(await this.#cellsWithHash(ids.filter(looksHashed), hashKey))];
   }
 
   /** The canonical texts of ids in the types of the column, if they have a value there. */
@@ -135,7 +130,8 @@ export class IdColumn {
     return this.#idsInCells(sql, { ids });
   }
 
-  #cellsWithHash(hashes: readonly string[], key: HashKey): Promise<IdInCell[]> {
+  async #cellsWithHash(hashes: readonly string[], key: HashKey): Promise<IdInCell[]> {
+    if (hashes.length === 0) return [];
     const sql = `
       SELECT ${hmacSql('cell', 'hash_key')} AS id, cell
       FROM ${this.#distinctCellsSql}
@@ -146,9 +142,9 @@ export class IdColumn {
   /** For these ids, cells with another spelling of the id, or with the hash of a usual spelling. */
   async similarIds(ids: readonly string[]): Promise<IdInCell[]> {
     if (ids.length === 0) return [];
-    const { matchingKey } = this.keys;
+    const hashKey = this.#hashKey;
     const spellings = ids.flatMap((id) => {
-      const hashes = matchingKey === undefined ? [] : usualSpellings(id).map((text) => matchingKey.hashOf(text));
+      const hashes = hashKey === undefined ? [] : usualSpellings(id).map((text) => hashKey.hashOf(text));
       return [id, ...hashes].map((spelling) => ({ id, spelling }));
     });
     const sql = `

@@ -7,15 +7,13 @@
 //   2. `df_unified_id` holds `u7` or its hash: the other rows of the person
 //
 // `findPeople` of `find-people.ts` is the way in, and does these steps. `id-column.ts` knows what cells of such a column
-// may hold for an id, `column-keys.ts` under which keys they are hashed, and `spelling.ts` which ids are nearly equal.
-// A purge removes the rows by the same condition by which they were counted. A hash is always an HMAC under one of
-// these keys. `keyCheck` is the check value that tells one key from another:
+// may hold for an id, and `spelling.ts` which ids are nearly equal. A purge removes the rows by the same condition by
+// which they were counted. A hash is always an HMAC under one of these keys:
 //
-// | key                     | what is hashed under it                                                           |
-// | ----------------------- | --------------------------------------------------------------------------------- |
-// | `hashKey` of the query  | cells of new rows: an id is hashed under it to find them                          |
-// | others of a column      | cells of rows from before `hash_key` was changed: no plain id finds these         |
-// | of the suppression list | the unified id of each person on it, in the form that rows had: plain or hashed   |
+// | key                     | what is hashed under it                                                         |
+// | ----------------------- | ------------------------------------------------------------------------------- |
+// | `hashKey` of the query  | cells of hashed columns. A place has one such key, for good                     |
+// | of the suppression list | the unified id of each person on it, in the form that rows had: plain or hashed |
 
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
@@ -31,6 +29,8 @@ export interface SearchedPlace {
   readonly state: PlaceState;
   /** SQL after FROM that gives all rows of each table, with all columns; undefined if the place lacks the table. */
   readonly relations: ByTable<string | undefined>;
+  /** Sentences about rows that cannot be searched. */
+  readonly warnings: readonly string[];
 }
 
 /** A table of such a place. */
@@ -43,13 +43,6 @@ export interface SearchedTable extends Pick<SearchedPlace, 'engine' | 'placeName
 /** Unified ids by external id. */
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
 
-/** The check value of the key of a hash; `PLAIN` for a text that is no hash. */
-export type KeyCheck = string;
-export const PLAIN: KeyCheck = 'plain';
-
-/** Unified ids, each with the check value of the key of its hash. */
-export type KeyCheckByUnifiedId = ReadonlyMap<string, KeyCheck>;
-
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
   /** External ids, each once, without placeholders. */
@@ -60,8 +53,6 @@ export interface PeopleQuery {
   readonly searchesProfiles?: boolean | undefined;
   /** Unified ids of the ids that profiles, a mapping or other places have; those of this place's rows are added. */
   readonly unifiedIdsById?: UnifiedIdsById | undefined;
-  /** Of those that rows of a place have: the check value of the key of each hash. All others are plain. */
-  readonly keyCheckByUnifiedId?: KeyCheckByUnifiedId | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressedPeople?: SuppressedPeople | undefined;
@@ -71,14 +62,12 @@ export interface PeopleQuery {
 export interface SuppressedPeople {
   readonly key: HashKey;
   readonly hmacs: readonly string[];
-  /** Those of the ids on the list. */
-  readonly keyChecks: ReadonlySet<KeyCheck>;
 }
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleInPlace {
   /** The people's unified ids, as their rows have them, without placeholders. */
-  readonly keyCheckByUnifiedId: KeyCheckByUnifiedId;
+  readonly unifiedIds: ReadonlySet<string>;
   /** Number of people. With the key, one who is there both plain and hashed counts once. */
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
@@ -99,7 +88,7 @@ export interface PeopleInPlace {
   readonly hasByColumn: boolean;
   /** The state of the place, whoever was found there. */
   readonly state: PlaceState;
-  /** Sentences about rows that could not be searched. */
+  /** Those of the place. */
   readonly warnings: readonly string[];
 }
 

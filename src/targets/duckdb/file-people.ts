@@ -33,7 +33,7 @@ export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
 /** The tables of a file in which people are looked for. */
 function placeToSearch(engine: Engine, state: PlaceState): SearchedPlace {
   const relations = { events: EVENTS.name, user_profiles: state.user_profiles && USER_PROFILES.name };
-  return { engine, placeName: engine.file, state, relations };
+  return { engine, placeName: engine.file, state, relations, warnings: [] };
 }
 
 /** The file stays open until the last row is taken, which the work of `withEngine` could not wait for. */

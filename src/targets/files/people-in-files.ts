@@ -135,9 +135,8 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
     user_profiles:
       state.user_profiles && (await relationSqlOf(place.localFiles, 'user_profiles', state.user_profiles, files)),
   };
-  const searchedPlace = { engine: place.engine, placeName: address, state, relations };
-  const { people, conditions } = await findPeople(searchedPlace, query);
-  return { searchedPlace, conditions, people: { ...people, warnings: [...people.warnings, ...warnings] } };
+  const searchedPlace = { engine: place.engine, placeName: address, state, relations, warnings };
+  return { searchedPlace, ...(await findPeople(searchedPlace, query)) };
 }
 
 /**

@@ -46,7 +46,7 @@ it('the summary of an Arrow stream names each column once, and counts the suppre
   const count = [...ids].filter((one) => one === id).length;
   const list = join(fixture.dir, 'list.jsonl');
   const suppressionList = SuppressionList.of({ suppressionFile: list, suppressionKey: new Secret(KEY) });
-  await suppressionList?.add(new Map([[id, 'plain']]), { clock: systemClock });
+  await suppressionList?.add([id], { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
   expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
 });

@@ -158,7 +158,7 @@ describe('a day from a file', () => {
     const list = SuppressionList.of({ suppressionFile, suppressionKey: new Secret(key) });
     const more = { DFINERY_SUPPRESSION_FILE: suppressionFile, DFINERY_SUPPRESSION_KEY: key };
     const loadAndReadIds = async (suppressedIds: readonly string[]) => {
-      await list?.add(new Map(suppressedIds.map((id) => [id, 'plain'])), { clock: systemClock });
+      await list?.add(suppressedIds, { clock: systemClock });
       const done = await run(['load', 'duckdb', place(), file, '--day', LOST[0]], service, more);
       expect(done).toMatchObject({ code: 0 });
       const sql = `SELECT DISTINCT df_unified_id AS id FROM events WHERE event_date = DATE ${literal(LOST[0])} ORDER BY 1`;

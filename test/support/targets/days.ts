@@ -7,7 +7,7 @@ import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { ExportScanner } from '../../../src/cells/columns/export-scanner.ts';
 import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
-import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
+import type { HashedColumns } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
 import type { ColumnSettings } from '../../../src/table/column-type.ts';
 import type { LoadOptions } from '../../../src/targets/contract.ts';
@@ -66,11 +66,11 @@ export class Days {
     return this.ofCsv(day, [csvOf(rows)], { to_date: addDays(day, 1) });
   }
 
-  commitInfo(start: Day, hashedColumns: HashedColumns = NOTHING_HASHED): CommitInfo {
+  commitInfo(start: Day, hashedColumns?: HashedColumns): CommitInfo {
     return {
       start,
       // Days that were loaded before have another hash of their settings.
-      fingerprints: { serviceHash: HASH, filtersHash: hashedColumns.key_check?.padEnd(64, '0') ?? HASH, hashedColumns },
+      fingerprints: { serviceHash: HASH, filtersHash: hashedColumns?.key_check.padEnd(64, '0') ?? HASH, hashedColumns },
       alwaysWrites: false,
       includesToDate: true,
     };

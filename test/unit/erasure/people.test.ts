@@ -3,14 +3,14 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
-import { type PeopleInPlace, type PeopleQuery, PLAIN } from '../../../src/engine/people/people.ts';
+import type { PeopleInPlace, PeopleQuery } from '../../../src/engine/people/people.ts';
 import { USER_PROFILES } from '../../../src/table/tables.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
 const [D1, D2] = ['2026-01-01', '2026-01-02'] as const;
 const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
-const olderKey = new HashKey(new Secret('the older hash key of 32 characters'));
+const otherKey = new HashKey(new Secret('another key that has 32 characters, too'));
 const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
 let place: Place;
 
@@ -37,8 +37,8 @@ const loadProfiles = async (csv: string, key: HashKey) => {
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);
 const find = async (column: string, ...ids: string[]) => {
-  const { keyCheckByUnifiedId, rowCountById } = await look({ byColumn: column, ids });
-  return { people: [...keyCheckByUnifiedId.keys()].sort(), rowsOf: Object.fromEntries(rowCountById) };
+  const { unifiedIds, rowCountById } = await look({ byColumn: column, ids });
+  return { people: [...unifiedIds].sort(), rowsOf: Object.fromEntries(rowCountById) };
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
@@ -195,7 +195,7 @@ describe('people in a place', () => {
       peopleWithOtherIds: new Set(),
       rowCountById: new Map([['a', 4]]),
     });
-    expect((await look(query)).keyCheckByUnifiedId.get(hash('u3'))).toBe(hashKey.keyCheck);
+    expect((await look(query)).unifiedIds).toEqual(new Set(['u1', 'u3', hash('u1'), hash('u3')]));
     const unifiedIdsById = new Map([['x', ['u2']]]);
     expect(await look({ ids: ['x'], unifiedIdsById, hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
     expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
@@ -208,28 +208,16 @@ describe('people in a place', () => {
       byColumn: 'member',
       ids: ['a'],
       unifiedIdsById: new Map([['a', [hashKey.hashOf('u1')]]]),
-      keyCheckByUnifiedId: new Map([[hashKey.hashOf('u1'), hashKey.keyCheck]]),
-      suppressedPeople: {
-        key: listKey,
-        hmacs: [listKey.hashOf(hashKey.hashOf('u2'))],
-        keyChecks: new Set([hashKey.keyCheck]),
-      },
+      suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
       hashKey,
     };
     expect(await look(query)).toMatchObject({
       personCount: 1,
-      keyCheckByUnifiedId: new Map([['u1', PLAIN]]),
+      unifiedIds: new Set(['u1']),
       rowCount: 1,
       peopleWithOtherIds: new Set(),
       suppressedOthers: { personCount: 1, rowCount: 1 },
-      warnings: [],
     });
-    const warnings = [
-      expect.stringContaining(
-        'some rows have df_unified_id plain, and only its hash is known. Rows of these people may stay',
-      ),
-    ];
-    expect(await look({ ...query, hashKey: undefined })).toMatchObject({ personCount: 0, warnings });
     expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
@@ -240,7 +228,7 @@ describe('people in a place', () => {
     const message = expect.stringMatching(
       `holds the column ${column} hashed, but hash_key is missing or another one\\. .* DFINERY_HASH_KEY`,
     );
-    for (const key of [undefined, new HashKey(new Secret('another key that has 32 characters, too'))])
+    for (const key of [undefined, otherKey])
       await expect(look({ byColumn: 'member', ids: ['a'], hashKey: key })).rejects.toMatchObject({
         exitCode: 2,
         message,
@@ -254,7 +242,7 @@ describe('people in a place', () => {
     const query = { byColumn: 'df_unified_id', ids: ['u2'] };
     await expect(look(query)).rejects.toThrow('hash_key is missing');
     const people = await look({ ...query, hashKey });
-    expect(people).toMatchObject({ personCount: 1, rowCount: 1, warnings: [] });
+    expect(people).toMatchObject({ personCount: 1, rowCount: 1 });
     expect(people.unifiedIdsById).toEqual(new Map([['u2', ['u2']]]));
   });
 
@@ -264,87 +252,46 @@ describe('people in a place', () => {
     expect(await look({ byColumn: '고객', ids: ['a'], hashKey })).toMatchObject({ personCount: 1, rowCount: 1 });
   });
 
-  it('are refused without the key of a column that the table lacks only if rows have it in _rescued', async () => {
-    await loadHashed(D1, [{ id: 'e1', df_unified_id: 'u1' }], ['member'], hashKey);
-    const query = { byColumn: 'member', ids: ['a'] };
-    expect(await look(query)).toMatchObject({ hasByColumn: false, rowCount: 0, warnings: [] });
+  it('are found by hashes in _rescued of a column that the table lacks', async () => {
     const rows = [{ id: 'e2', df_unified_id: 'u2', member: hashKey.hashOf('a') }];
+    await load([{ id: 'e1', df_unified_id: 'u1' }]);
     await loadHashed(D2, rows, ['member'], hashKey, { schemaMode: 'freeze' });
+    const query = { byColumn: 'member', ids: ['a'] };
     await expect(look(query)).rejects.toThrow('hash_key is missing');
-    expect(await look({ ...query, hashKey })).toMatchObject({ hasByColumn: true, rowCount: 1, warnings: [] });
+    expect(await look({ ...query, hashKey })).toMatchObject({ hasByColumn: true, rowCount: 1 });
   });
 
   it('of the suppression list alone need no key of the hashed column of ids', async () => {
     await loadHashed(D2, [{ id: 'e1', df_unified_id: 'u1', member: hashKey.hashOf('a') }], ['member'], hashKey);
-    expect(await look({ byColumn: 'member', ids: [] })).toMatchObject({ rowCount: 0, warnings: [] });
+    expect(await look({ byColumn: 'member', ids: [] })).toMatchObject({ rowCount: 0 });
   });
 
-  it('of the suppression list are warned of if a restored place has all rows hashed under another key', async () => {
-    const rows = ['u1', 'u2'].map((id) => ({ id, df_unified_id: olderKey.hashOf(id), member: id }));
-    await loadHashed(D1, rows, ['df_unified_id'], olderKey);
-    const hmacs = ['u1', hashKey.hashOf('u1')].map((id) => listKey.hashOf(id));
-    const query = { byColumn: 'member', suppressedPeople: { key: listKey, hmacs, keyChecks: new Set([PLAIN]) } };
-    const warnings = [expect.stringContaining('some rows have df_unified_id hashed under another key')];
-    // Also beside an ID whose rows are found by its column.
-    for (const ids of [[], ['nobody'], ['u2']]) {
-      const rowCount = ids.includes('u2') ? 1 : 0;
-      for (const key of [hashKey, undefined])
-        expect(await look({ ...query, ids, hashKey: key })).toMatchObject({ rowCount, warnings });
-      expect((await look({ ...query, ids, hashKey: olderKey })).warnings).toEqual([]);
-    }
+  it('of the suppression list are refused without the key if some rows have df_unified_id hashed', async () => {
+    await loadHashed(D1, [{ id: 'e1', df_unified_id: hashKey.hashOf('u1') }], ['df_unified_id'], hashKey);
+    const query = { ids: [], suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u1'))] } };
+    for (const key of [undefined, otherKey])
+      await expect(look({ ...query, hashKey: key })).rejects.toThrow('hash_key is missing or another one');
+    expect(await look({ ...query, hashKey })).toMatchObject({ suppressedOthers: { personCount: 1, rowCount: 1 } });
   });
 
-  it.each(['df_unified_id', 'member'])('are warned of if rows have %s hashed under another key', async (column) => {
-    const keys = ['first', 'second'].map((name) => new HashKey(new Secret(`the ${name} hash key of 32 characters`)));
-    for (const [i, key] of keys.entries()) {
-      const cells: Cells = { id: `e${i}`, df_unified_id: `u${i}`, member: 'a' };
-      await loadHashed([D1, D2][i], [{ ...cells, [column]: key.hashOf(cells[column] ?? '') }], [column], key);
-    }
-    const query = { byColumn: 'member', ids: ['a'], hashKey: keys[1] };
-    const warnings = [
-      expect.stringMatching(`some rows have ${column} hashed under another key.*come back with a sync`),
-    ];
-    expect(await look(query)).toMatchObject({ personCount: column === 'member' ? 1 : 2, warnings });
-    const suppressedPeople = { key: listKey, hmacs: [listKey.hashOf('u9')], keyChecks: new Set([PLAIN]) };
-    const ofList = await look({ ids: [], suppressedPeople, hashKey: keys[1] });
-    expect(ofList.warnings).toEqual(column === 'member' ? [] : warnings);
-    // Without a unified id nobody is looked for in that column.
-    const ofNobody = await look({ ...query, ids: ['nobody'] });
-    expect(ofNobody.warnings).toEqual(column === 'member' ? warnings : []);
-    await place.prune(D2, true);
-    expect(await look(query)).toMatchObject({ personCount: 1, warnings: [] });
+  it('have one key for good: rows that are hashed under another one are refused', async () => {
+    await loadHashed(D1, [{ id: 'e1', df_unified_id: 'u1', member: hashKey.hashOf('a') }], ['member'], hashKey);
+    await load([{ id: 'e2', df_unified_id: 'u2', member: 'a' }], {}, D2);
+    await expect(loadHashed(D2, [{ id: 'e3' }], ['email'], otherKey)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/hashed under another hash_key: give that key, or load into a new place/),
+    });
+    expect(await look({ byColumn: 'member', ids: ['a'], hashKey })).toMatchObject({ rowCount: 2 });
   });
 
-  it('are found with the older of two keys, also beside profiles under the newer one', async () => {
-    const hashed = (text: string, key: HashKey) => ({ df_unified_id: key.hashOf(text) });
-    await loadHashed(D1, [{ id: 'e1', ...hashed('u1', olderKey) }], ['df_unified_id'], olderKey);
-    await loadHashed(D2, [{ id: 'e2', ...hashed('u1', hashKey) }], ['df_unified_id'], hashKey);
-    await loadProfiles(`df_unified_id\n${hashKey.hashOf('u1')}\n`, hashKey);
-    const query = { ids: ['a'], unifiedIdsById: new Map([['a', ['u1']]]) };
-    expect((await look({ ...query, hashKey: olderKey })).warnings).toEqual([
-      expect.stringMatching(/hashed under another key.* Purge with that key first \(--purge-only\)/),
-    ]);
-    expect(await purge({ ...query, hashKey: olderKey })).toEqual({ rowsRemoved: 1, left: ['e2'] });
-    expect(await purge({ ...query, hashKey })).toEqual({ rowsRemoved: 2, left: [] });
-  });
-
-  it('are warned of if a table has them hashed under another key than that which names them', async () => {
-    await loadHashed(D1, [{ id: 'e1', df_unified_id: olderKey.hashOf('u1') }], ['df_unified_id'], olderKey);
-    await loadProfiles(`df_unified_id,df_external_id\n${hashKey.hashOf('u1')},a\n`, hashKey);
-    const query = { ids: ['a'], searchesProfiles: true };
-    const warnings = [expect.stringContaining('hashed under another key')];
-    expect(await look({ ...query, hashKey })).toMatchObject({ hasByColumn: false, rowCount: 1, warnings });
-    expect(await look(query)).toMatchObject({ rowCount: 1, warnings });
-  });
-
-  it('count as plain, though their ids look like hashes, unless rows have these as hashes', async () => {
+  it('need no key, though their ids look like hashes, unless rows have these as hashes', async () => {
     const unifiedId = 'a1'.repeat(32);
     const query = { ids: ['a'], unifiedIdsById: new Map([['a', [unifiedId]]]) };
     await load([{ id: 'e1', df_unified_id: unifiedId }]);
-    expect(await look(query)).toMatchObject({ rowCount: 1, warnings: [] });
+    expect(await look(query)).toMatchObject({ rowCount: 1 });
     await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf(unifiedId) }], ['df_unified_id'], hashKey);
     await expect(look(query)).rejects.toThrow('hash_key is missing');
-    expect(await look({ ...query, hashKey })).toMatchObject({ rowCount: 2, warnings: [] });
+    expect(await look({ ...query, hashKey })).toMatchObject({ rowCount: 2 });
   });
 
   it('are printed row by row, without the columns that are null', async () => {

@@ -293,15 +293,6 @@ describe('a suppression list in the folder of the ledger', () => {
     expect([synced.code, JSON.parse(synced.result).suppressed_rows], synced.said).toEqual([0, 1]);
   });
 
-  it('is not needed to know that no row is hashed under a former key, once every day was replaced', async () => {
-    useProfiles(csvOf(['A', u('a')]), { by_column: 'member' }, { columns_hash: ['member'] });
-    for (const name of ['first', 'second']) {
-      erasure.env.DFINERY_HASH_KEY = `the ${name} hash key of 32 characters`;
-      await load([row('a', 1, { member: 'A' })], DUCKDB);
-    }
-    expect(await planOf('--id', 'A', ...IN())).toMatchObject({ exit: 0, warnings: [], places: [{ rows: 1 }] });
-  });
-
   it('that is older than the ledger is warned about: list and place came out of one backup', async () => {
     useProfiles(csvOf(['A', u('a')], ['B', u('b')], ['C', u('c')]));
     await load([row('a'), row('b'), row('c')], DUCKDB);
@@ -498,18 +489,6 @@ describe('the table user_profiles', () => {
     for (const place of PLACES) expect((await runAt('verify', place)).code, place).toBe(0);
     const again = await load([row('a'), row('b')]);
     expect(again.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([1, 1, 1]);
-  });
-
-  it('names people by hashes that rows of a place under another key do not have, and a plan says so', async () => {
-    erasure.env.DFINERY_HASH_KEY = 'a hash key of at least 32 characters';
-    useProfiles(CSV, {}, edits);
-    await load([row('a')], DUCKDB);
-    erasure.env.DFINERY_HASH_KEY = 'another hash key of at least 32 characters';
-    useProfiles(undefined, { profiles: false }, { ...edits, user_profiles: false });
-    await load([row('a')], LAKE);
-    const warnings = [expect.stringMatching('lake: some rows have df_unified_id hashed under another key')];
-    const plan = await planOf('--id', 'A-a', ...only(DUCKDB, LAKE));
-    expect(plan, plan.said).toMatchObject({ exit: 0, places: [{ rows: 2 }, { rows: 0 }], warnings });
   });
 
   it('tells whose an ID is that the service no longer has, unless the person has another one by now', async () => {

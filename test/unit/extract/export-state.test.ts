@@ -95,16 +95,16 @@ describe('the state after a commit', () => {
     expect(third).not.toHaveProperty('final_newline');
   });
 
-  it('remembers every set of hashed columns', () => {
-    const hashedColumns = { columns: ['phone'], key_check: '0123456789abcdef' };
-    const plain = stateAfter(undefined, receipts([]), facts());
-    expect(plain).not.toHaveProperty('hashed');
-    const under = (state: typeof plain, hashed: typeof hashedColumns) =>
-      stateAfter(state, receipts([]), facts({ fingerprints: { ...fingerprintsOf(SETTINGS), hashedColumns: hashed } }));
-    const hashed = under(plain, hashedColumns);
-    expect(hashed.hashed).toEqual([{ columns: [], key_check: null }, hashedColumns]);
-    const otherKey = { ...hashedColumns, key_check: 'fedcba9876543210' };
-    expect(under(hashed, otherKey).hashed?.slice(1)).toEqual([hashedColumns, otherKey]);
+  it('remembers every column that was ever hashed, and the key', () => {
+    const key_check = '0123456789abcdef';
+    const stored = (state: ExportState | undefined, ...columns: string[]) => {
+      const hashedColumns = columns.length > 0 ? { columns, key_check } : undefined;
+      return stateAfter(state, receipts([]), facts({ fingerprints: { ...fingerprintsOf(SETTINGS), hashedColumns } }));
+    };
+    const plain = stored(undefined);
+    expect(plain.hashed).toBeUndefined();
+    const hashed = stored(stored(stored(plain, 'phone', 'x'), 'email', 'x'));
+    expect(hashed.hashed).toEqual({ columns: ['email', 'phone', 'x'], key_check });
   });
 });
 

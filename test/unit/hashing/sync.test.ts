@@ -86,7 +86,6 @@ describe('other column lists, or another key', () => {
   });
 
   it.each([
-    ['another key', { hash_key: 'another key that has 32 characters, too' }],
     ['one column less', { columns_hash: ['df_unified_id'] }],
     ['no column', { columns_hash: [], columns_drop: [] }],
     ['one more dropped', { columns_drop: ['phone', 'plan'] }],
@@ -94,12 +93,25 @@ describe('other column lists, or another key', () => {
     const lists = { ...LISTS, ...change };
     const refused = await fixture.sync(lists);
     expect(refused.code).toBe(2);
-    expect(refused.said).toMatch(/columns_drop, columns_hash or hash_key.*--full-refresh/);
+    expect(refused.said).toMatch(/columns_drop or columns_hash\).*--full-refresh/);
     const done = await fixture.sync(lists, undefined, '--full-refresh');
     expect(done.code, done.said).toBe(0);
     expect((await fixture.sync(lists)).code).toBe(0);
     const later = await fixture.sync({ ...LISTS, history_days: 4, end_date: undefined }, undefined, '--full-refresh');
     expect(later.said).toMatch(/2026-01-15 stay as they are. Filters, columns_drop and columns_hash do not/);
+  });
+
+  it('another key is refused for good, also once nothing is hashed any more', async () => {
+    const otherKey = { ...LISTS, hash_key: 'another key that has 32 characters, too' };
+    const refused = {
+      code: 2,
+      said: expect.stringMatching(/hashed under another hash_key: give that key, or load in/),
+    };
+    expect(await fixture.sync(otherKey)).toMatchObject(refused);
+    const plain = { ...LISTS, columns_hash: [] };
+    expect((await fixture.sync(plain, undefined, '--full-refresh')).code).toBe(0);
+    expect(await fixture.sync(otherKey, undefined, '--full-refresh')).toMatchObject(refused);
+    expect((await fixture.sync(LISTS, undefined, '--full-refresh')).code).toBe(0);
   });
 
   it('status and verify name days that keep other filters', async () => {
