@@ -115,8 +115,7 @@ async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Pr
   });
   try {
     const missing = missingColumns(await readHeader(stream));
-    if (missing.length > 0)
-      return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
+    if (missing.length > 0) return notAnExport('no_such_columns', `it lacks ${missing.join(', ')}`);
     return { kind: 'usable', code: 'ok', clause: `${host} accepts token and service, and exports events` };
   } catch (error) {
     if (!(error instanceof MalformedCsv)) throw error;
