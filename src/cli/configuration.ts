@@ -18,9 +18,9 @@ import type { Context } from './context.ts';
 
 export const CONFIG_FILE = 'dfinery.json';
 
-export const FILE_KEYS = [...configKeysOf(SOURCE_PART.schema), ...configKeysOf(LOCAL_PART.schema)];
+const FILE_KEYS = [...configKeysOf(SOURCE_PART.schema), ...configKeysOf(LOCAL_PART.schema)];
 /** The keys of the object `erasure` in the file. */
-export const ERASURE_KEYS = configKeysOf(ERASURE_PART.schema);
+const ERASURE_KEYS = configKeysOf(ERASURE_PART.schema);
 /** Every key that a command reads. */
 export const CONFIG_KEYS = [...FILE_KEYS, ...ERASURE_KEYS];
 
