@@ -1,8 +1,11 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { nextTurn, systemClock } from '../../../src/base/clock.ts';
 import { Stopped } from '../../../src/base/process.ts';
 import { VERSION } from '../../../src/base/version.ts';
 import { COMMANDS } from '../../../src/cli/commands/commands.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { NO_TERMINAL } from '../../../src/cli/terminal/terminal.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
 const run = (line: string, columns = 80) => runHere(line.split(' ').filter(Boolean), { columns });
@@ -141,6 +144,19 @@ it('says why a sync failed before it notifies, whose receiver may hang', async (
   expect(stderr).toMatch(/^.* ✗ export_token is missing.*\n.* ! The notification .* could not be sent.*\n$/);
   const error = expect.stringContaining('export_token is missing');
   expect([code, JSON.parse(stdout)]).toEqual([2, expect.objectContaining({ exit: 2, error })]);
+});
+
+it('prints a result once the reader of the log has taken the lines before it', async () => {
+  const order: string[] = [];
+  const terminal = {
+    ...NO_TERMINAL,
+    log: () => void order.push('log'),
+    drainLog: () => nextTurn().then(() => void order.push('taken')),
+    print: async () => void order.push('result'),
+  };
+  const system = { terminal, clock: systemClock, env: {}, signal: new AbortController().signal };
+  await runCommandLine(['status', 'duckdb', 'none', '--json'], system);
+  expect(order).toEqual(['log', 'taken', 'result']);
 });
 
 it('refuses a column for a single ID', async () => {
