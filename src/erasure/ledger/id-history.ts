@@ -113,7 +113,7 @@ export class IdHistory {
         this.#requestCount++;
         return;
       case 'after':
-        // The service carries none out above its limit, or with a wrong token. A stopped run may have sent none.
+        // The service carries none out above its limit, or with a wrong token.
         if (line.outcome === 'wait' || line.outcome === 'stop') this.#requestCount--;
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         this.openRequest = undefined;
