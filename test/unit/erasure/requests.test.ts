@@ -120,14 +120,9 @@ describe('the requests of a run', () => {
   });
 
   it('have their time to finish if a stop comes once their line is on the disk', async () => {
-    const ledgerDir = newFolder();
     const stop = new AbortController();
-    const stopBefore = (kind: string) => kind === 'before' && stop.abort(new Error('stopped'));
-    const { decisions, seen } = await send(['a', 'b'], () => answerOf('done'), {
-      ledgerDir,
-      signal: stop.signal,
-      onLine: stopBefore,
-    });
+    const onLine = (kind: string) => kind === 'before' && stop.abort(new Error('stopped'));
+    const { decisions, seen } = await send(['a', 'b'], () => answerOf('done'), { signal: stop.signal, onLine });
     expect([decisions, seen]).toEqual([{ a: 'done' }, ['a']]);
   });
 
