@@ -13,7 +13,7 @@ interface JsonSchema {
  * What a type means in every engine. A cell is its text as UTF-8 bytes, without quotes. SQL is DuckDB's. `expr` is
  * repeated, so that it should be a column name. A cell is read in one of four ways, the cheapest first:
  *
- *     `CAST`, by `read_csv` itself   all cells fit, and have forms for which there is no `uncheckedSql`
+ *     `CAST`                         all cells fit, and have forms for which there is no `uncheckedSql`
  *     `uncheckedSql`                 all cells fit
  *     `checkedSql`                   some cells may not fit: these are rescued
  *     `writeJson`                    for a record, without DuckDB

@@ -8,7 +8,6 @@ import {
   narrowestType,
   widenSql,
 } from '../../cells/types/column-types.ts';
-import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
@@ -23,10 +22,8 @@ import { PARALLEL_VARIABLE } from '../session/engine.ts';
 export interface CellSql {
   /** The column of the table that gets the values. */
   readonly column: StoredColumn;
-  /** A cell as the reader gives it: `c0` in the first column. */
+  /** The text of a cell, as the reader gives it: `c0` in the first column. */
   readonly expr: string;
-  /** The type in which `read_csv` gives the cells: that of their values, unless other SQL needs texts. */
-  readonly readerType: DuckDbType;
   /** The value in the type of the column; absent if the table gets none of these cells. */
   readonly valueSql?: string;
   /** TRUE for a cell that is rescued, else FALSE; absent if none is. */
@@ -34,47 +31,42 @@ export interface CellSql {
 }
 
 /**
- * SQL of the cells of a column, which have these forms. The reader names it `expr`. `needsText`: other SQL needs its
- * texts. `hasAbsentNull` is decided in `table/column-plan.ts`. If it is false, any cell `null` is a text.
+ * SQL of the cells of a column, which have these forms. The reader names it `expr`. `hasAbsentNull` is decided in
+ * `table/column-plan.ts`. If it is false, any cell `null` is a text.
  * The first row counts that is true. An example has the type of the column, and cells of `c0`.
  *
- *     the cells             example          readerType  valueSql                          misfitSql
- *     have no value         long: null       VARCHAR
- *     have no table column  null: 5          VARCHAR                                       c0 IS NOT NULL
- *     do not all fit        long: 5, x       VARCHAR     CASE WHEN … THEN TRY_CAST(c0 …)   NOT (…)
- *     can be cast           long: 5          BIGINT      c0
- *                           string: 5        BIGINT      CAST(c0 AS VARCHAR)
- *     have to be texts      string: 5, null  VARCHAR     CASE WHEN c0 = 'null' THEN …
+ *     the cells             example          valueSql                                misfitSql
+ *     have no value         long: null
+ *     have no table column  null: 5                                                  c0 IS NOT NULL
+ *     do not all fit        long: 5, x       CASE WHEN … THEN TRY_CAST(c0 …)         NOT (…)
+ *     fit                   long: 5          CAST(c0 AS BIGINT)
+ *                           string: 5        CAST(CAST(c0 AS BIGINT) AS VARCHAR)
+ *                           string: 5, null  CASE WHEN c0 = 'null' THEN …
  */
 export function cellSqlOf(
   column: StoredColumn,
   { forms, hasAbsentNull }: DayCells,
   expr: string,
-  { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
+  zone: Zone | undefined,
 ): CellSql {
   const { type } = column;
-  const asText = { column, expr, readerType: 'VARCHAR' } as const;
   const withoutNull = `nullif(${expr}, 'null')`;
   // An absent `null` is no value. `fits` and `cellTypeOf` pass over every `null` by themselves.
-  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return asText;
-  if (type === null) return { ...asText, misfitSql: `${hasAbsentNull ? withoutNull : expr} IS NOT NULL` };
+  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return { column, expr };
+  if (type === null) return { column, expr, misfitSql: `${hasAbsentNull ? withoutNull : expr} IS NOT NULL` };
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    return { ...asText, valueSql: widen(codec.checkedSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
+    return { column, expr, valueSql: widen(codec.checkedSql(expr)), misfitSql: `NOT ${fitsSql(codec, expr)}` };
   }
   const hasNull = (forms & NULL_TEXT & ~codec.forms) !== 0;
   const text = hasNull ? withoutNull : expr;
-  const uncheckedSql = codec.uncheckedSql?.(text, forms);
-  if (!needsText && !hasNull && uncheckedSql === undefined) {
-    return { column, expr, readerType: codec.duckdbType, valueSql: widen(expr) };
-  }
-  const widened = widen(uncheckedSql ?? castSql(text, codec.duckdbType));
+  const widened = widen(codec.uncheckedSql?.(text, forms) ?? castSql(text, codec.duckdbType));
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const isNullKept = hasNull && !hasAbsentNull;
   const valueSql = isNullKept ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${widened} END` : widened;
-  return { ...asText, valueSql };
+  return { column, expr, valueSql };
 }
 
 /**
@@ -106,13 +98,13 @@ export const readerColumn = (index: number): string => `c${index}`;
 
 /**
  * `read_csv` of spool files with one header, with every option set, so that nothing is sniffed, padded or skipped.
- * Empty cells, quoted ones too, are NULL. `types` has the reader's type of each column, in the header's order.
+ * Empty cells, quoted ones too, are NULL. All others are texts.
  */
 export function readCsvSql(
   files: readonly Pick<CheckedFile, 'path' | 'longestRowBytes'>[],
-  types: readonly string[],
+  columnCount: number,
 ): string {
-  const columns = types.map((type, i) => `${literal(readerColumn(i))}: ${literal(type)}`).join(', ');
+  const columns = Array.from({ length: columnCount }, (_, i) => `${literal(readerColumn(i))}: 'VARCHAR'`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
   const pathOption = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
   const longestLineBytes = Math.max(...files.map(({ longestRowBytes }) => longestRowBytes + 1));

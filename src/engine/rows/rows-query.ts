@@ -66,9 +66,7 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
   const cellSqls = header.map(({ key, source }, index) => {
     const column = columnsByKey.get(key);
     if (column === undefined) throw new TypeError(`no plan of the column ${source}`);
-    // Hashes, and the key, are made of texts.
-    const needsText = !everyRowHasId || index === idIndex;
-    return cellSqlOf(column, cellsInDaysOf(files, column), readerColumn(index), { zone, needsText });
+    return cellSqlOf(column, cellsInDaysOf(files, column), readerColumn(index), zone);
   });
   const programColumnSqls: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
@@ -81,9 +79,8 @@ function queryOfFiles(files: readonly FileOfDay[], { table, columns, zone }: Pla
     ...table.programColumns.map(({ name }) => `${programColumnSqls[name]} AS ${name}`),
     ...cellsWithValue.map(({ valueSql, column }) => `${valueSql} AS ${identifier(column.name)}`),
   ];
-  const readerTypes = cellSqls.map(({ readerType }) => readerType);
   return {
-    sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
+    sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, header.length)}`,
     filledColumns: new Set(cellsWithValue.map(({ column }) => column.name)),
   };
 }
