@@ -15,12 +15,13 @@ export class ByteBuffer {
     this.bytes = larger;
   }
 
-  /** Adds bytes, for which there must be room. */
   append(bytes: Uint8Array): void {
+    this.reserve(bytes.length);
     this.bytes.set(bytes, this.end);
     this.end += bytes.length;
   }
 
+  /** Adds a byte, for which there must be room. */
   appendByte(byte: number): void {
     this.bytes[this.end++] = byte;
   }

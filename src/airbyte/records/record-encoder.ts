@@ -1,7 +1,8 @@
-import { isNullText, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import { isNullText, NUMBER_SIGN, OPEN_BRACE } from '../../base/ascii.ts';
 import type { ByteBuffer } from '../../base/byte-buffer.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { LOG_ID } from '../../cells/header.ts';
+import { jsonRoom } from '../../cells/types/codec.ts';
 import { CellClassifier, fits } from '../../cells/types/column-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import { writeString } from '../../cells/types/string.ts';
@@ -12,15 +13,6 @@ import { configuredProperties } from './properties.ts';
 import { memberLabel, type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RowSelection, STREAMS, type StreamSchemas } from './streams.ts';
-
-// A line reserves the room of three parts at once, so that no byte of it is checked for room.
-
-/** Room (bytes) for the start of a line, the frames of `_rescued` and `meta`, the labels that are no column, and a hash. */
-const FRAME_ROOM = 1024;
-/** Room (bytes) for the quotes and commas of a cell, and for its entry of 67 bytes in `meta.changes`, without names. */
-const CELL_ROOM = 300;
-/** Room for a byte of a cell. It may become six, as `\u0001`, and stand in a line twice: in its property and in `_key`. */
-const BYTE_ROOM = 2 * 6;
 
 const NULL_JSON = Buffer.from('null');
 const LINE_END = Buffer.from('}}}\n');
@@ -42,8 +34,6 @@ export class RecordEncoder {
   readonly #lineStart: Uint8Array;
   /** By column of the file; undefined for a column that is not sent. */
   readonly #columns: (RecordColumn | undefined)[];
-  /** The most room (bytes) that a line takes beside the content of its cells. */
-  readonly #lineRoom: number;
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #classifier = new CellClassifier();
@@ -64,27 +54,20 @@ export class RecordEncoder {
       `{"type":"RECORD","record":{"stream":"${stream.name}","emitted_at":${emittedAt},"data":`,
     );
     this.#columns = columns.map(() => undefined);
-    let lineRoom = FRAME_ROOM;
     for (const { name, freeNames, index } of configuredProperties(stream, columns)) {
       if (name === undefined) {
         stats.unsentColumns.add(freeNames[0]);
         continue;
       }
-      const column = recordColumn(name, columns[index], stream.schemas.get(name), zone);
-      this.#columns[index] = column;
-      // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      lineRoom += CELL_ROOM + 3 * Math.max(column.label.length, column.rescuedLabel.length);
+      this.#columns[index] = recordColumn(name, columns[index], stream.schemas.get(name), zone);
     }
-    this.#lineRoom = lineRoom;
   }
 
   /** Appends a row, which has these ids: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
   write(row: CsvRow, rowIds: RowIds): void {
-    const { filledCount, contentEnd } = row;
+    const { filledCount } = row;
     const labels = this.#labels;
     const lines = this.#lines;
-    const contentBytes = filledCount === 0 ? 0 : contentEnd - row.starts[0];
-    lines.reserve(this.#lineRoom + contentBytes * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
@@ -99,6 +82,7 @@ export class RecordEncoder {
 
   /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
   #makeObject(start: number): void {
+    this.#lines.reserve(1);
     this.#lines.bytes[start] = OPEN_BRACE;
     this.#lines.end = Math.max(this.#lines.end, start + 1);
   }
@@ -115,6 +99,7 @@ export class RecordEncoder {
     if (isAbsent) return;
     lines.append(column.label);
     if (column.allCellsFit || fits(codec, this.#classifier.formsOf(bytes, start, end, column.zone))) {
+      lines.reserve(jsonRoom(end - start));
       lines.end = codec.writeJson(bytes, start, end, lines.bytes, lines.end);
     } else {
       this.#misfits.push({ column, k });
@@ -126,11 +111,17 @@ export class RecordEncoder {
   #writeId(label: Uint8Array, { id, occurrence }: RowIds): void {
     const lines = this.#lines;
     lines.append(label);
-    lines.end = writeString(id.bytes, id.start, id.end, lines.bytes, lines.end);
+    this.#writeText(id);
     if (occurrence === 1) return;
     lines.bytes[lines.end - 1] = NUMBER_SIGN;
-    lines.append(Buffer.from(`${occurrence}`));
-    lines.appendByte(QUOTE);
+    lines.append(Buffer.from(`${occurrence}"`));
+  }
+
+  /** Writes a JSON string. */
+  #writeText({ bytes, start, end }: CellText): void {
+    const lines = this.#lines;
+    lines.reserve(jsonRoom(end - start));
+    lines.end = writeString(bytes, start, end, lines.bytes, lines.end);
   }
 
   /** Writes `,"item_position":7`; nothing for a row without a position. */
@@ -152,8 +143,7 @@ export class RecordEncoder {
       for (const { column, k } of misfits) {
         lines.append(column.rescuedLabel);
         this.#text.read(row, k);
-        const { bytes, start, end } = this.#text;
-        lines.end = writeString(bytes, start, end, lines.bytes, lines.end);
+        this.#writeText(this.#text);
       }
       this.#makeObject(objectStart);
     }

@@ -35,7 +35,7 @@ export interface ColumnCodec {
   textSql(expr: string): string;
   /**
    * Writes the value of a cell that has one and fits as JSON into `out` at byte `at`. Returns the index behind it.
-   * There `out` must have room for eight times the bytes of the cell and 40 more.
+   * There `out` must have `jsonRoom` for the cell.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number;
 }
@@ -43,6 +43,9 @@ export interface ColumnCodec {
 export interface ScalarCodec extends ColumnCodec {
   readonly duckdbType: DuckDbScalar;
 }
+
+/** Room (bytes) for the JSON of a cell of so many bytes. One byte may become six, as `\u0001`; any time takes 29. */
+export const jsonRoom = (cellBytes: number): number => 6 * cellBytes + 40;
 
 /** Writes bytes as they are; the `writeJson` of a type whose cells are JSON. */
 export function copyBytes(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
