@@ -35,9 +35,10 @@ export class RunFailures {
     else this.#openDayError ??= error;
   }
 
-  /** True if the service is probably down. A body that can never be read says nothing of it. */
-  get isServiceDown(): boolean {
-    return this.#dayErrors.filter(({ kind }) => kind === 'transient').length >= MAX_SERVICE_FAILURES;
+  /** True if the service is probably down. A body that can never be read says nothing of it, once it exported a day. */
+  isServiceDown(hasExportedDay: boolean): boolean {
+    const serviceErrors = this.#dayErrors.filter(({ kind }) => kind === 'transient' || !hasExportedDay);
+    return serviceErrors.length >= MAX_SERVICE_FAILURES;
   }
 
   /** Why the run fails, whatever the days to come bring: the most severe failure, the first of those. */

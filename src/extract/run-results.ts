@@ -102,12 +102,13 @@ export class RunResults {
   }
 
   #addFailed(failedDay: FailedDay): undefined {
+    const { service, logger } = this.#deps;
     const { day, error, isOver } = failedDay;
     this.#failures.addFailedDay(failedDay);
-    if (this.#failures.isServiceDown) throw this.failure;
+    if (this.#failures.isServiceDown(service.hasExportedDay)) throw this.failure;
     if (isOver) return;
     const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
-    this.#deps.logger.warn('day.open', message, { day });
+    logger.warn('day.open', message, { day });
   }
 
   commitInfo(): CommitInfo {

@@ -120,6 +120,13 @@ describe('a run', () => {
     ]);
   });
 
+  it('gives up after three days that can never be read, if the service has exported none by then', async () => {
+    const change = (csv: string) => csv.replaceAll('\n', '\r');
+    const failure = await (await start({ fault: () => ({ kind: 'body', change }) })).failure(SETTINGS);
+    expect([failure.exitCode, failure.message]).toEqual([2, expect.stringContaining('2026-01-11')]);
+    expect(fixture.requests.map(({ from }) => from)).not.toContain('2026-01-18');
+  });
+
   it('that cannot store a day logs the days that failed before it', async () => {
     await start({ fault: ({ from }) => (from === '2026-01-12' ? refusal(503) : undefined) });
     const batches = fixture.batches(SETTINGS);
