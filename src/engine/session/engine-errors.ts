@@ -165,9 +165,16 @@ export class MisreadFileError extends UserError {
   }
 }
 
-/** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
-export const isCsvMisread = (thrown: unknown): boolean =>
-  thrown instanceof MisreadFileError || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
+/** How an error of a cell that does not fit its type begins. All that were scanned fit: the reader split rows wrongly. */
+const CELL_ERROR = /^(Conversion Error|Invalid Input Error: (Could not parse string|Malformed JSON))/;
+
+/** True if DuckDB's reader of CSV refused a scanned file, or found other rows or cells in it. */
+export const isCsvMisread = (thrown: unknown): boolean => {
+  const text = messageOf(thrown);
+  return (
+    thrown instanceof MisreadFileError || CELL_ERROR.test(text) || /CSV Error on Line|Parallel CSV Reader/.test(text)
+  );
+};
 
 /** What may be shown of an error that is not about a file. */
 const withoutCells = (text: string): string => (STATEMENT_ERROR.test(text) ? firstLineOf(text) : errorClassOf(text));

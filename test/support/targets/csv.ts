@@ -37,8 +37,11 @@ function common(id: string | undefined, name: string): string {
 
 export const quoted = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-/** Rows of 46 columns; one cell holds pasted rows across the end of a reader's buffer. */
-export function pastedRows(): string {
+/**
+ * Rows of 46 columns; one cell holds pasted rows across the end of a reader's buffer. `cell`: that of a column in all rows,
+ * where the pasted ones have other texts.
+ */
+export function pastedRows(cell: string): string {
   const names = Array.from({ length: 40 }, (_, i) => `c${String(i).padStart(2, '0')}`);
   const cells = (i: number): Cells => Object.fromEntries(names.map((name, k) => [name, `v${k}_${i % 97}`]));
   const [header, ...lines] = csvOf(Array.from({ length: 97 }, (_, i) => ({ id: 'ID', ...cells(i) })))
@@ -48,7 +51,7 @@ export function pastedRows(): string {
   const block = Array.from({ length: 4_000 }, (_, i) => lineOf(`p${i}`, i)).join('\n');
   const all = [header];
   for (let bytes = 0, i = 0; bytes < 12e6; i++) {
-    let line = lineOf(`i${i}`, i);
+    let line = lineOf(`i${i}`, i).replace(/,v6_\d+,/, `,${cell},`);
     if (bytes < 3.5e6 && bytes + line.length + 1 >= 3.5e6) line = line.replace(/,v5_\d+,/, `,"${block}",`);
     all.push(line);
     bytes += line.length + 1;

@@ -9,7 +9,7 @@
 //
 // A purge may commit while others work. Each purge creates an entry of events, and so does the first load of profiles
 // (`changeOfEvents`). So a load that began before a purge finds the next entry taken, and fails. A file that is younger
-// than the purge may still be committed: it stays. A reader that misses an entry or a file reads the log again.
+// than the purge may still be committed: it stays. A reader that then misses a file ends with 3.
 
 import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../../base/errors.ts';
