@@ -1,6 +1,7 @@
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { credentialsError, hasCredentials } from '../../base/address.ts';
 import { secretFrom } from '../../base/env.ts';
 import { configError } from '../../base/errors.ts';
 import { shellWord } from '../../base/text.ts';
@@ -35,6 +36,9 @@ export const command = defineCommand({
         : {};
     const place = await askPlace(prompts);
     const erasure = await askErasure(prompts);
+    // The file holds no key, also not until an address is corrected there.
+    for (const [key, answer] of Object.entries({ base_url, service_id, ...place, ...erasure }))
+      if (hasCredentials(answer)) throw credentialsError(key);
     const text = `${JSON.stringify({ base_url, service_id, ...place, erasure }, null, 2)}\n`;
     await writeNamedFile(path, text, subject, 'configuration', PRIVATE_FILE_MODE);
     logger.info('init.written', `${path} is written, and is tried now. A wrong answer can be corrected there.`);

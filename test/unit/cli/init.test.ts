@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -77,6 +77,17 @@ describe('init', () => {
     ])
       expect(stderr).toContain(text);
     expect(content()).toMatchObject({ timezone: 'Seoul' });
+  });
+
+  it.each([
+    { Address: ['https://user:canary@host'] },
+    { Where: ['delta s3://key:canary@bucket/lake'] },
+    { Will: [true], Folder: ['s3://key:canary@bucket/ledger'] },
+  ])('writes no file with a key in it: %j', async (answers) => {
+    const { code, stdout, stderr } = await run(person({ ...service(), ...answers }).prompts);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('has a user name or a key in it')]);
+    expect(stdout + stderr).not.toContain('canary');
+    expect(existsSync(written())).toBe(false);
   });
 
   it('writes place, zone, and what erasures need', async () => {
