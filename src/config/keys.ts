@@ -25,14 +25,13 @@ export interface ConfigKey {
   /** Its environment variable: `DFINERY_` and the key in capitals. */
   readonly variableName: string;
   readonly schema: KeySchema;
-  readonly isRequired: boolean;
 }
 
 export const VARIABLE_PREFIX = 'DFINERY_';
 
-export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[] =>
+export const configKeysOf = ({ properties }: ConfigSchema): ConfigKey[] =>
   Object.entries(properties).map(([key, schema]) => {
-    return { key, variableName: `${VARIABLE_PREFIX}${key.toUpperCase()}`, schema, isRequired: required.includes(key) };
+    return { key, variableName: `${VARIABLE_PREFIX}${key.toUpperCase()}`, schema };
   });
 
 /**

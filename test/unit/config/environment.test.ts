@@ -7,7 +7,7 @@ import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { CONFIG_KEYS } from '../../../src/cli/configuration.ts';
 import { readVariables, refuseUnknownVariables, variableFormOf } from '../../../src/config/environment.ts';
-import { type ConfigKey, type ConfigSchema, configKeysOf } from '../../../src/config/keys.ts';
+import { type ConfigSchema, configKeysOf, type KeySchema } from '../../../src/config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../../../src/config/local.ts';
 import { parsePart } from '../../../src/config/parse.ts';
 import { SOURCE_PART } from '../../../src/config/source.ts';
@@ -127,7 +127,7 @@ describe('the environment as a configuration', () => {
   });
 });
 
-function describeForm({ schema, isRequired }: ConfigKey): string {
+function describeForm(schema: KeySchema, isRequired: boolean): string {
   const { enum: choices, airbyte_secret, default: defaultValue } = schema;
   const form = airbyte_secret ? 'a secret' : (choices?.join(' or ') ?? variableFormOf(schema).form);
   const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(defaultValue));
@@ -135,8 +135,8 @@ function describeForm({ schema, isRequired }: ConfigKey): string {
 }
 
 function table(schema: ConfigSchema): string {
-  const rows = configKeysOf(schema).map((configKey) => {
-    return `| \`${configKey.key}\` | ${describeForm(configKey)} | ${configKey.schema.description ?? ''} |`;
+  const rows = Object.entries(schema.properties).map(([key, keySchema]) => {
+    return `| \`${key}\` | ${describeForm(keySchema, schema.required.includes(key))} | ${keySchema.description ?? ''} |`;
   });
   return ['| key | value; default | meaning |', '|---|---|---|', ...rows, ''].join('\n');
 }
