@@ -20,7 +20,7 @@ const LINE_END = Buffer.from('}}}\n');
 /** What was written of one stream. */
 export interface StreamStats {
   recordCount: number;
-  /** Columns that the catalog of the stream lacks, by the names that `discover` gives them. */
+  /** Columns that the catalog of the stream lacks, each by the first of its names that no other column has. */
   readonly unsentColumns: Set<string>;
   /** Number of cells that did not fit, by property. */
   readonly rescuedCells: Map<string, number>;
