@@ -8,7 +8,11 @@ const MIN_PART_LENGTH = 4;
  * the name or is contained in it. Of the others the one with the fewest edits, `maxEdits` at most; by default a third of
  * the name's length. Only Latin letters and digits count.
  */
-export function nearest(name: string, candidates: readonly string[], maxEdits = name.length / 3): string | undefined {
+export function nearest(
+  name: string,
+  candidates: readonly string[],
+  maxEdits = lettersAndDigits(name).length / 3,
+): string | undefined {
   const text = lettersAndDigits(name);
   const ranked = candidates.map((candidate) => {
     const candidateText = lettersAndDigits(candidate);

@@ -1,4 +1,4 @@
-import { formatCount, MAX_IN_LINE, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
+import { formatCount, joinNames, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, rowNumbersOf, rowsByReason, rowsText } from './list/id-list.ts';
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
@@ -67,8 +67,7 @@ function placeReport(place: PlaceOutcome, soughtIds: readonly ListedId[]) {
     rows_removed: removal?.rowsRemoved ?? null,
     bytes_before: removal?.bytesBefore ?? null,
     bytes_after: removal?.bytesAfter ?? null,
-    /** A hundred at most. */
-    foreign: foreignNames.slice(0, MAX_IN_RECORD),
+    foreign: foreignNames,
     error: failure?.message ?? null,
   };
 }
@@ -123,7 +122,7 @@ function placeLine(place: ErasureReport['places'][number], hasIds: boolean): str
     place.error !== null && (removed === null ? 'not purged' : 'not purged whole'),
     idsWithoutRows > 0 &&
       `${formatCount(idsWithoutRows, 'ID has', 'IDs have')} no row there (list: ${rowsText(place.row_numbers, idsWithoutRows).toLowerCase()})`,
-    place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_IN_LINE).join(', ')}`,
+    place.foreign.length > 0 && `not made here, stays: ${joinNames(place.foreign)}`,
   ];
   return parts.filter((part) => part !== false).join('; ');
 }

@@ -81,10 +81,9 @@ async function purgePlace(
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, unreached } = removal;
-    const stays = foreignNames.slice(0, MAX_IN_RECORD);
     const suppressed = suppressionList.readLength();
     const isUnreached = unreached.length > 0;
-    await ledger.write({ kind: 'purged', place: name, rows, suppressed, stays, unreached: isUnreached });
+    await ledger.write({ kind: 'purged', place: name, rows, suppressed, stays: foreignNames, unreached: isUnreached });
     const failure = isUnreached ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
     return { ...place, people, removal, failure };
   } catch (thrown) {

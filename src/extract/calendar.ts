@@ -27,3 +27,16 @@ export const LOST_SOON_DAYS = 7;
 /** Days until the service no longer exports a day, also where its own today is a day ahead. */
 export const daysUntilLost = (day: Day, today: Day, historyDays: number): number =>
   daysBetween(addDays(today, -historyDays), day);
+
+/** How many days the service exports, and the last one that runs read. */
+export interface ExportedDays {
+  readonly historyDays: number;
+  readonly endDate?: Day | undefined;
+}
+
+/** Days until the service no longer exports the day of the cursor; null if that is after the last day that runs read. */
+export const daysUntilCursorIsLost = (
+  cursor: Day,
+  today: Day,
+  { historyDays, endDate }: ExportedDays,
+): number | null => (endDate !== undefined && cursor > endDate ? null : daysUntilLost(cursor, today, historyDays));

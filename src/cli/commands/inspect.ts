@@ -69,7 +69,7 @@ function warningsOf({ editedNames }: ScanResult, { drop, hash }: ColumnEdits, mi
   const unseenNames = [...drop, ...hash].filter((name) => !editedNames.includes(name));
   const warnings = [
     unseenNames.length > 0 && `lacks columns of columns_drop and columns_hash: ${unseenNames.join(', ')}`,
-    missing.length > 0 && `lacks columns that every export has: ${missing.join(', ')}`,
+    missing.length > 0 && `lacks columns that every export of events has: ${missing.join(', ')}`,
   ];
   return warnings.filter((warning) => warning !== false);
 }

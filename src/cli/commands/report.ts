@@ -26,8 +26,9 @@ export const command = defineCommand({
   },
 });
 
-export async function makeReportPage(place: Place<StatefulTarget>, { historyDays }: CommandConfig): Promise<string> {
+export async function makeReportPage(place: Place<StatefulTarget>, config: CommandConfig): Promise<string> {
   const { target, address, clock } = place;
+  const { historyDays, endDate } = config;
   const report = await (await target.maintenance(place)).report();
-  return reportPage(report, { placeName: `${target.name} ${address}`, now: clock.now(), historyDays });
+  return reportPage(report, { placeName: `${target.name} ${address}`, now: clock.now(), historyDays, endDate });
 }

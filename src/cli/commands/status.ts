@@ -1,7 +1,7 @@
 import { dayAt, formatDays, formatTime } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount, withSeparators } from '../../base/quantities.ts';
-import { daysUntilLost } from '../../extract/calendar.ts';
+import { daysUntilCursorIsLost } from '../../extract/calendar.ts';
 import { usualRowsIfImplausible } from '../../extract/plausibility.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysWithOtherFilters } from '../../table/place-warnings.ts';
@@ -25,7 +25,7 @@ export const command = defineCommand({
 });
 
 /** Reads what a place holds, without its rows. */
-export async function readStatus(place: Place<StatefulTarget>, { historyDays }: CommandConfig): Promise<Status> {
+export async function readStatus(place: Place<StatefulTarget>, config: CommandConfig): Promise<Status> {
   const { target, address, clock } = place;
   const state = await storedState(place);
   if (state === undefined)
@@ -56,7 +56,7 @@ export async function readStatus(place: Place<StatefulTarget>, { historyDays }: 
     pruned_days: daysWhere(({ pruned }) => pruned === true),
     other_filters_days: daysWithOtherFilters(state.events),
     implausible_days: daysWhere(({ day }) => usualRowsIfImplausible(day, receipts) !== undefined),
-    days_until_loss: cursor === null ? null : daysUntilLost(cursor, dayAt(clock.now()), historyDays),
+    days_until_loss: cursor === null ? null : daysUntilCursorIsLost(cursor, dayAt(clock.now()), config),
     last_run: lastRunOf(state),
   };
 }

@@ -1,7 +1,7 @@
-import { type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
+import { type Day, dayAt, daysOf, earlierOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { formatCount } from '../../base/quantities.ts';
-import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
+import { daysUntilLost, type ExportedDays, LOST_SOON_DAYS } from '../../extract/calendar.ts';
 import { daysToReadAgain } from '../../extract/which-days.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
@@ -27,14 +27,16 @@ export interface ReportedDay {
   readonly daysLeft: number;
 }
 
-/** Every day from the first that was wanted through today. */
-export function reportedDays(report: PlaceReport, now: number, historyDays: number): ReportedDay[] {
+/** Every day from the first that was wanted through the last one, or today; also later ones that were loaded. */
+export function reportedDays(report: PlaceReport, now: number, settings: ExportedDays): ReportedDay[] {
+  const { historyDays, endDate } = settings;
   const today = dayAt(now);
   const { exportState, receipts } = report.state.events;
   const recordedDays = [...receipts.keys(), ...(exportState?.gaps ?? [])].sort();
   const firstDay = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
   if (firstDay === undefined) return [];
-  const lastDay = laterOf(today, recordedDays.at(-1) ?? today);
+  const lastWantedDay = earlierOf(endDate ?? today, today);
+  const lastDay = laterOf(lastWantedDay, recordedDays.at(-1) ?? lastWantedDay);
   const daysReadAgain = daysToReadAgain(receipts, exportState?.to_date_inclusive);
   return daysOf(firstDay, lastDay).map((day) => {
     const daysLeft = daysUntilLost(day, today, historyDays);

@@ -43,7 +43,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
 <dt>Page made</dt><dd>${formatMinute(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
-<dt>Erased</dt><dd>${since === null ? NOT_RECORDED : `${dayOf(since)} to ${dayOf(until ?? since)}`}</dd>
+<dt>Runs</dt><dd>${since === null ? NOT_RECORDED : `${dayOf(since)} to ${dayOf(until ?? since)}`}</dd>
 <dt>Asked for by</dt><dd>${requested_by.join(', ') || NOT_RECORDED}</dd>
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
 </dl>

@@ -5,6 +5,7 @@
 import { formatMinute, formatTime } from '../../base/days.ts';
 import { formatBytes, formatCount, formatPercent, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
+import type { ExportedDays } from '../../extract/calendar.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
@@ -19,9 +20,9 @@ const MAX_RECORDS = 100;
 /** `placeName`: target and place, as on the command line. `now`: the instant at which the report is made (ms). */
 export function reportPage(
   report: PlaceReport,
-  { placeName, now, historyDays }: { readonly placeName: string; readonly now: number; readonly historyDays: number },
+  { placeName, now, ...exportedDays }: { readonly placeName: string; readonly now: number } & ExportedDays,
 ): string {
-  const days = reportedDays(report, now, historyDays);
+  const days = reportedDays(report, now, exportedDays);
   const content = html`<header>
 <h1>Events in ${placeName}</h1>
 <p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. It shows no value of a person.</p>

@@ -3,7 +3,7 @@ import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 import { formatCount, joinNames } from '../../base/quantities.ts';
 import { printable } from '../../base/text.ts';
-import { daysUntilLost, LOST_SOON_DAYS } from '../../extract/calendar.ts';
+import { daysUntilCursorIsLost, type ExportedDays, LOST_SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
@@ -16,7 +16,7 @@ const TIMEOUT_MS = 10_000;
 const TIMEOUT_WHEN_STOPPED_MS = 2_000;
 
 /** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */
-function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
+function reasonsOf(summary: Summary, today: Day, settings: ExportedDays): string[] {
   const { error, exit, columns_added, columns_widened, rescued_cells, implausible_days, next_from_date } = summary;
   const reasons = [
     exit !== EXIT.done && `The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`,
@@ -25,17 +25,17 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
     rescued_cells > 0 && `${formatCount(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`,
     implausible_days.length > 0 &&
       `Far fewer rows than usual on ${formatDays(implausible_days)}: the provider may lag.`,
-    next_from_date !== null && lossReason(next_from_date, today, historyDays),
+    next_from_date !== null && lossReason(next_from_date, today, settings),
   ];
   return reasons.filter((reason) => reason !== false);
 }
 
-/** Tells that the day of the cursor is soon lost, or is; false if many days are left. */
-function lossReason(cursor: Day, today: Day, historyDays: number): string | false {
-  const daysLeft = daysUntilLost(cursor, today, historyDays);
-  if (daysLeft > LOST_SOON_DAYS) return false;
+/** Tells that the day of the cursor is soon lost, or is; false if many days are left, or if no run reads it. */
+function lossReason(cursor: Day, today: Day, settings: ExportedDays): string | false {
+  const daysLeft = daysUntilCursorIsLost(cursor, today, settings);
+  if (daysLeft === null || daysLeft > LOST_SOON_DAYS) return false;
   const exportText =
-    daysLeft < 0 ? 'can no longer be exported' : `can be exported until ${addDays(cursor, historyDays)}`;
+    daysLeft < 0 ? 'can no longer be exported' : `can be exported until ${addDays(cursor, settings.historyDays)}`;
   return `${cursor}, the first day not yet complete, ${exportText}.`;
 }
 
@@ -45,12 +45,13 @@ function lossReason(cursor: Day, today: Day, historyDays: number): string | fals
  */
 export async function notify(
   summary: Summary,
-  { place, config: { historyDays, notifyUrl } }: Pick<SyncInput, 'place' | 'config'>,
+  { place, config }: Pick<SyncInput, 'place' | 'config'>,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
   const { clock, logger, signal } = context;
-  const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
+  const reasons = reasonsOf(summary, dayAt(clock.now()), config).map(printable);
   const isTerminated = signal.reason instanceof Stopped && signal.reason.signal === 'SIGTERM';
+  const { notifyUrl } = config;
   if (notifyUrl === undefined || reasons.length === 0 || (signal.aborted && !isTerminated)) return;
   const command = printable(`sync ${place.target.name} ${place.address}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');

@@ -112,7 +112,7 @@ describe('inspect', () => {
     expect(out.join('\n')).toContain('Perhaps some rows have no id, or one that an earlier row has');
     expect(out.join('\n')).toContain('1 cell not valid UTF-8');
     expect(out.join('\n')).toContain('The last row has no line end');
-    expect((await run([fileOf('a,b\n1,2\n')])).err).toContain('lacks columns that every export has: ');
+    expect((await run([fileOf('a,b\n1,2\n')])).err).toContain('lacks columns that every export of events has: ');
     expect(err).toBe('');
   });
 

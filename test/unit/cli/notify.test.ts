@@ -23,7 +23,14 @@ const collectGarbage = runInNewContext('gc') as () => void;
  */
 async function reported(
   more: Partial<Summary>,
-  { historyDays = 30, answer: status = 200, clock = systemClock, stop = new AbortController(), variables = {} } = {},
+  {
+    historyDays = 30,
+    endDate = '',
+    answer: status = 200,
+    clock = systemClock,
+    stop = new AbortController(),
+    variables = {},
+  } = {},
 ) {
   const { url, requests } = await serve(() => {
     // What waits for the answer must not be collected.
@@ -34,7 +41,7 @@ async function reported(
   const logger = createLogger(({ message }) => warnings.push(message), 'warn', String);
   const env = { DFINERY_NOTIFY_URL: url, ...variables };
   const context = contextOf({ terminal: NO_TERMINAL, clock, env, signal: stop.signal }, () => {}, 'error');
-  const config = { ...readConfiguration(undefined, context), historyDays };
+  const config = { ...readConfiguration(undefined, context), historyDays, endDate: endDate || undefined };
   const place = placeOf(duckdb, 'x', config, context);
   await notify({ ...EMPTY_SUMMARY, ...more }, { place, config }, { ...context, logger });
   const posts: { text: string; reasons: string[] }[] = requests.map(({ body }) => JSON.parse(body));
@@ -83,6 +90,11 @@ describe('a notification', () => {
   it('counts the days that the service keeps by history_days', async () => {
     expect((await reported({ next_from_date: back(23) }, { historyDays: 60 })).posts).toEqual([]);
     expect((await reported({ next_from_date: back(53) }, { historyDays: 60 })).posts).toHaveLength(1);
+  });
+
+  it('is silent about a cursor behind end_date, which no run reads', async () => {
+    expect((await reported({ next_from_date: back(31) }, { endDate: back(32) })).posts).toEqual([]);
+    expect((await reported({ next_from_date: back(31) }, { endDate: back(31) })).posts).toHaveLength(1);
   });
 
   it.each([500, 404, 301])('is sent once for the answer %i, which logs a warning', async (status) => {

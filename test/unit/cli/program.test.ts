@@ -12,6 +12,7 @@ const run = (line: string, columns = 80) => runHere(line.split(' ').filter(Boole
 
 describe('the command line', () => {
   it.each([
+    ['forget --가나다라 x', 'there is no option --가나다라'],
     ['snyc duckdb x', 'there is no command "snyc": did you mean sync? See dfinery-elt --help.'],
     ['t0ken', 'there is no such command: wanted demo, init, sync, load,'],
     ['sync duckbd x', 'there is no target "duckbd": did you mean duckdb?'],

@@ -37,6 +37,12 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
+  it('ends with end_date, and calls no later day lost', async () => {
+    const days = section(await reportPage(exampleReport(), { ...OPTIONS, endDate: '2026-02-08' }), 'Days');
+    expect(days).toContain('title="2026-02-08: ');
+    expect(days).not.toContain('title="2026-02-09: ');
+  });
+
   it('says of a day that today can be exported for the last time that it is lost after today', async () => {
     const page = await reportPage(exampleReport(), { ...OPTIONS, historyDays: OPTIONS.historyDays - 4 });
     expect(page).toContain('class="lost-soon" title="2026-01-15: lost after today"');
