@@ -1,7 +1,7 @@
 import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';
-import { type CommitInfo, refuseOtherHashKey, refuseOtherService } from '../extract/export-state.ts';
+import type { CommitInfo } from '../extract/export-state.ts';
 import { type ColumnPlan, planColumns } from './column-plan.ts';
 import { type ColumnSettings, settingsOfTable } from './column-type.ts';
 import type { TableState } from './place-state.ts';
@@ -40,9 +40,6 @@ export async function planBatch(
 ): Promise<PlannedBatch | undefined> {
   const { table, commitInfo, columnSettings, now, countRows } = options;
   const { receipts, columns: columnsBefore } = tableBefore;
-  // A run of another service, or with another key, may have made the place since this run was planned.
-  refuseOtherService(tableBefore.exportState, commitInfo.fingerprints);
-  refuseOtherHashKey(tableBefore.exportState, commitInfo.fingerprints);
   const acceptedDownloads = withoutOlder(batch, receipts, options);
   if (acceptedDownloads.length === 0) return undefined;
   const mayBeUnchanged = !table.isSnapshot && !commitInfo.alwaysWrites;

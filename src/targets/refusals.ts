@@ -1,5 +1,7 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { EVENT_NAME_ALTERNATIVE } from '../cells/header.ts';
+import type { SettingsFingerprints } from '../extract/export-settings.ts';
+import { refuseOtherHashKey, refuseOtherService } from '../extract/export-state.ts';
 import { acceptedTypeOf, settingsOfTable } from '../table/column-type.ts';
 import type { PlaceState, TableState } from '../table/place-state.ts';
 import { EVENTS, TABLES, type Table } from '../table/tables.ts';
@@ -22,6 +24,17 @@ export function checkTimezone(tables: readonly TableState[], { address, columnSe
     `timezone is ${timezone ?? 'not set'}, but ${address} was loaded with ${otherTable.timezone ?? 'none'}: go on with ` +
       'that, load into another place, or move this one away and sync again.',
   );
+}
+
+/**
+ * Throws a configuration failure if a table of a place is of another service, or was hashed under another key. A run may
+ * have made it since this one was planned, or have stored the profiles alone.
+ */
+export function checkFingerprints(state: PlaceState | undefined, fingerprints: SettingsFingerprints): void {
+  for (const { exportState } of loadedTables(state)) {
+    refuseOtherService(exportState, fingerprints);
+    refuseOtherHashKey(exportState, fingerprints);
+  }
 }
 
 /** Throws a configuration failure if a run's settings give columns of a place a type that their values may not fit. */

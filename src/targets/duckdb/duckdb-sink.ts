@@ -23,7 +23,7 @@ import { newTableState, type PlaceState, type RunRecord, withTable } from '../..
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkColumnTypes, checkNotPurged, checkTimezone } from '../refusals.ts';
+import { checkColumnTypes, checkFingerprints, checkNotPurged, checkTimezone } from '../refusals.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/write-models.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
@@ -82,6 +82,7 @@ class DuckDbSink implements Sink {
     return withEngine(address, 'write', this.#options, async (engine) => {
       const { state: stateBefore } = await readStateForLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
+      checkFingerprints(stateBefore, commitInfo.fingerprints);
       // Another run may have written to the file since, also if this batch stores nothing.
       this.state = stateBefore;
       const tableBefore = stateBefore?.[table.name] ?? newTableState(table, columnSettings.timezone);

@@ -7,7 +7,7 @@ import { newPlaceState, newTableState, type PlaceState, type RunRecord, withTabl
 import { warnOfAbsentDays } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { LoadOptions, Sink } from '../contract.ts';
-import { checkNotPurged, checkTimezone, loadedTables } from '../refusals.ts';
+import { checkFingerprints, checkNotPurged, checkTimezone, loadedTables } from '../refusals.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
@@ -84,6 +84,7 @@ class FilesSink implements Sink {
     const state = version.isLoaded ? version.state : newPlaceState(columnSettings.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
     checkTimezone(loadedTables(state), this.#options);
+    checkFingerprints(state, commitInfo.fingerprints);
     let tableBefore = state[table.name];
     if (!tableBefore?.receipts.size) {
       // A run of another target may have made its tables here meanwhile.

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
 import { EXTERNAL_ID } from '../../../src/cells/header.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
+import { USER_PROFILES } from '../../../src/table/tables.ts';
 import { writeModels } from '../../../src/targets/duckdb/models/write-models.ts';
 import { record } from '../../support/recorder.ts';
 import { filesBelow, Place, TARGET_NAMES } from '../../support/targets/place.ts';
@@ -40,6 +41,18 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     ]);
     expect(await place.keys()).toHaveLength(2);
     expect(await place.verify()).toMatchObject({ differences: [] });
+  });
+
+  it('fixes the service and the hash_key of the place, also where no day was stored', async () => {
+    const hashed = (key: string) => place.commitInfo(D1, { columns: ['df_unified_id'], key_check: key.repeat(16) });
+    const sink = await place.open({ loadsProfiles: true });
+    await sink.commit([place.snapshot(FIRST)], hashed('a'), USER_PROFILES);
+    const day = place.of(D1, EVENTS);
+    await expect(sink.commit([day], hashed('b'))).rejects.toThrow('hashed under another hash_key');
+    const fingerprints = { ...hashed('a').fingerprints, serviceHash: '1'.repeat(64) };
+    await expect(sink.commit([day], { ...hashed('a'), fingerprints })).rejects.toThrow('belong to another service');
+    expect((await sink.commit([day], hashed('a'))).daysWritten).toEqual([D1]);
+    await sink.close();
   });
 
   it('is replaced whole, and its types widen and never narrow', async () => {
