@@ -33,3 +33,9 @@ export const systemClock: Clock = {
 
 /** Resolves once I/O that is ready was handled. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** An instant in UTC to the second: `2026-01-02 03:04:05`. */
+export const formatSecond = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
+
+/** The same to the minute. */
+export const formatMinute = (instant: string): string => instant.slice(0, 16).replace('T', ' ');

@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from './clock.ts';
-import { joinNames } from './quantities.ts';
+import { joinNames } from './text.ts';
 
 /** A calendar day as `yyyy-MM-dd`, the form of the service and of all files. Compared as text. */
 export type Day = string;
@@ -32,22 +32,16 @@ export const daysOf = (first: Day, last: Day): Day[] =>
 export const laterOf = (a: Day, b: Day): Day => (a > b ? a : b);
 export const earlierOf = (a: Day, b: Day): Day => (a < b ? a : b);
 
-/** Runs of days that a message names at most. */
-const NAMED_RUNS = 40;
+/** Spans of days that a message names at most. */
+const MAX_NAMED_SPANS = 40;
 
 /** Formats days, which are in order, for a message: `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`. */
 export function formatDays(days: readonly Day[]): string {
-  const runs: string[] = [];
+  const spans: string[] = [];
   for (let i = 0; i < days.length; i++) {
     const first = days[i];
     while (i + 1 < days.length && days[i + 1] === addDays(days[i], 1)) i++;
-    runs.push(first === days[i] ? first : `${first} to ${days[i]}`);
+    spans.push(first === days[i] ? first : `${first} to ${days[i]}`);
   }
-  return joinNames(runs, NAMED_RUNS);
+  return joinNames(spans, MAX_NAMED_SPANS);
 }
-
-/** An instant in UTC to the second: `2026-01-02 03:04:05`. */
-export const formatTime = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
-
-/** The same to the minute. */
-export const formatMinute = (instant: string): string => instant.slice(0, 16).replace('T', ' ');

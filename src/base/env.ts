@@ -13,7 +13,7 @@ export function enforceCertificateChecks(): string | undefined {
   return 'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 }
 
-export function setDefaultVariable(name: string, text: string): void {
+export function setProcessVariableUnlessSet(name: string, text: string): void {
   process.env[name] ??= text;
 }
 

@@ -1,4 +1,4 @@
-// Counts, shares, sizes, lengths of time and lists of names, as people read and write them.
+// Counts, shares, sizes and lengths of time, as people read and write them.
 
 import { HOUR_MS } from './clock.ts';
 
@@ -8,8 +8,9 @@ export const withSeparators = (n: number): string => String(n).replace(/\B(?=(\d
 /** `1 row`, `2,516 rows`: a count with its noun in the right number, for messages. */
 export const formatCount = (n: number, noun: string, plural = `${noun}s`): string =>
   `${withSeparators(n)} ${n === 1 ? noun : plural}`;
-/** `1 row`, `2516 rows`: a count with its noun and without separators, beside another number to compare. */
-export const plainCount = (n: number, noun: string, plural = `${noun}s`): string => `${n} ${n === 1 ? noun : plural}`;
+/** The same without separators: `2516 rows`, beside another number to compare. */
+export const unseparatedCount = (n: number, noun: string, plural = `${noun}s`): string =>
+  `${n} ${n === 1 ? noun : plural}`;
 
 /** Megabytes of 1,000,000 bytes with one decimal, or a smaller unit: `12.3 MB`, `40 kB`, `499 B`. */
 export const formatBytes = (bytes: number): string => {
@@ -44,11 +45,3 @@ export function formatPercent(part: number, whole: number): string {
   if (part === whole) return '100%';
   return `${Math.min(99.9, Math.max(0.1, (part / whole) * 100)).toFixed(1)}%`;
 }
-
-/** Maximum number of rows, columns, tables and files that a line of text names. */
-export const MAX_IN_LINE = 10;
-/** The same for JSON, for the ledger, and for a warning of tables and files. */
-export const MAX_IN_RECORD = 100;
-/** Names for a line of text: `a, b`, or the first ones with `and 3 more`. */
-export const joinNames = (names: readonly string[], most = MAX_IN_LINE): string =>
-  `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`;

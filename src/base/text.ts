@@ -1,4 +1,4 @@
-// Texts: in one form, in one order, and as a reader or a shell sees them.
+// Texts: in one form, in one order, and as a reader or a shell sees them; lists of names.
 
 /** A text in one form: `é` as one character, or as `e` and an accent, is the same text. */
 export const nfc = (text: string): string => text.normalize('NFC');
@@ -27,3 +27,11 @@ export const shellWord = (path: string): string =>
   /^[\p{L}\p{N}_@%+=:,./\\-]+$/u.test(path) && (process.platform === 'win32' || !path.includes('\\'))
     ? path
     : `'${path.replaceAll("'", "'\\''")}'`;
+
+/** Maximum number of rows, columns, tables and files that a line of text names. */
+export const MAX_NAMED_IN_LINE = 10;
+/** The same for JSON, for the ledger, and for a warning of tables and files. */
+export const MAX_NAMED_IN_RECORD = 100;
+/** Names for a line of text: `a, b`, or the first ones with `and 3 more`. */
+export const joinNames = (names: readonly string[], most = MAX_NAMED_IN_LINE): string =>
+  `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`;

@@ -1,4 +1,5 @@
-import { formatCount, joinNames, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
+import { joinNames, MAX_NAMED_IN_RECORD } from '../base/text.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, rowNumbersOf, rowsByReason, rowsText } from './list/id-list.ts';
 import type { PlaceOutcome, PurgeOutcome } from './purge.ts';
@@ -62,7 +63,7 @@ function placeReport(place: PlaceOutcome, soughtIds: readonly ListedId[]) {
     shared: peopleWithOtherIds.size,
     ids_without_rows: withoutRows.length,
     /** The rows of the list whose ids have no row in the place; a hundred at most. */
-    row_numbers: rowNumbersOf(withoutRows.slice(0, MAX_IN_RECORD)),
+    row_numbers: rowNumbersOf(withoutRows.slice(0, MAX_NAMED_IN_RECORD)),
     /** Null: nothing was removed, or a failure leaves open how many were. */
     rows_removed: removal?.rowsRemoved ?? null,
     bytes_before: removal?.bytesBefore ?? null,

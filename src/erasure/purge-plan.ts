@@ -1,5 +1,6 @@
 import { configError } from '../base/errors.ts';
-import { formatCount, joinNames, MAX_IN_RECORD, withSeparators } from '../base/quantities.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
+import { joinNames, MAX_NAMED_IN_RECORD } from '../base/text.ts';
 import { personIdOf } from '../engine/people/people.ts';
 import type { PurgePreview } from '../targets/contract.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -118,7 +119,7 @@ function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
         'Purge again (--purge-only) once the service no longer exports their days.'
       : [],
     foreignNames.length > 0
-      ? `${name} also has ${joinNames(foreignNames, MAX_IN_RECORD)}, not made here: they stay, and may name the people.`
+      ? `${name} also has ${joinNames(foreignNames, MAX_NAMED_IN_RECORD)}, not made here: they stay, and may name the people.`
       : [],
   ].flat();
 }

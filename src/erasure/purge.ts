@@ -1,5 +1,5 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
-import { joinNames, MAX_IN_RECORD } from '../base/quantities.ts';
+import { joinNames, MAX_NAMED_IN_RECORD } from '../base/text.ts';
 import type { PeopleInPlace } from '../engine/people/people.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -43,10 +43,10 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const warnings: string[] = [];
   if (foldersInUse.length > 0)
     warnings.push(
-      `Other runs are under way. Until they end, they hold downloads in ${joinNames(foldersInUse, MAX_IN_RECORD)}.`,
+      `Other runs are under way. Until they end, they hold downloads in ${joinNames(foldersInUse, MAX_NAMED_IN_RECORD)}.`,
     );
   const stayText = (folders: readonly string[]) =>
-    `may name the people, and stay: ${joinNames(folders, MAX_IN_RECORD)}.`;
+    `may name the people, and stay: ${joinNames(folders, MAX_NAMED_IN_RECORD)}.`;
   if (foreignFolders.length > 0)
     warnings.push(`Downloads in folders that are not of this user alone ${stayText(foreignFolders)}`);
   const failures = places.flatMap(({ failure }) => failure ?? []);

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { addDays, type Day, startOf } from '../base/days.ts';
 import { codeOf, configError, UserError } from '../base/errors.ts';
-import { plainCount } from '../base/quantities.ts';
+import { unseparatedCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnScan } from '../cells/columns/column-scanner.ts';
 import type { Suppression } from '../cells/columns/export-scanner.ts';
@@ -121,7 +121,7 @@ function checkContent(copy: CheckedFile, { file, day, state }: FileToLoad): void
   // Every export has columns that are filled in each row.
   const blankRows = keptRows - Math.max(...columns.map(({ filledCount }) => filledCount));
   if (blankRows > 0) {
-    const blanks = `${plainCount(blankRows, 'row')} without any value, as a spreadsheet leaves them at its end`;
+    const blanks = `${unseparatedCount(blankRows, 'row')} without any value, as a spreadsheet leaves them at its end`;
     throw fileError(day, `${file} has ${blanks}: remove them.`);
   }
   // Rows of suppressed people are not scanned: a file of these alone shows no times.
@@ -139,7 +139,7 @@ function checkAgainstStored({ rows, sha256 }: Receipt, { file, day, receipts }: 
   const storedReceipt = receipts.get(day);
   const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
   if (rows >= rowsBefore) return;
-  const counts = `${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}`;
+  const counts = `${unseparatedCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}`;
   throw fileError(day, `${file} has ${counts}: the stored rows stay.`);
 }
 

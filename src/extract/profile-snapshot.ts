@@ -1,7 +1,7 @@
 import { HOUR_MS } from '../base/clock.ts';
 import { dayAt } from '../base/days.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { plainCount } from '../base/quantities.ts';
+import { unseparatedCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/text.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import type { DownloadFailure } from '../service/export/export-service.ts';
@@ -52,11 +52,11 @@ export async function loadSnapshot(
     const { rows } = file;
     const { rows: rowsBefore, rows_stored: rowsInPlace } = lastSnapshot ?? { rows: 0, rows_stored: 0 };
     if (rows === 0 && rowsInPlace > 0) {
-      const stored = plainCount(rowsInPlace, 'profile');
+      const stored = unseparatedCount(rowsInPlace, 'profile');
       throw transientError(`The export of profiles has no row: the place keeps its ${stored}. Run again later.`);
     }
     if (rows < rowsBefore * MIN_SNAPSHOT_PART) {
-      const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
+      const message = `The export of profiles has ${unseparatedCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
       logger.warn('profiles.fewer_rows', message, { rows, before: rowsBefore });
     }
     // Targets store a snapshot as a day that is over, alone in its table.

@@ -1,6 +1,6 @@
 import { type Day, formatDays } from '../base/days.ts';
 import { bySeverity, configError, EXIT, transientError, type UserError } from '../base/errors.ts';
-import { plainCount } from '../base/quantities.ts';
+import { unseparatedCount } from '../base/quantities.ts';
 import type { FailedDay, UnprovenDay } from './download/day-download.ts';
 import type { RunPlan } from './which-days.ts';
 
@@ -61,7 +61,7 @@ export class RunFailures {
 
 /** The failure for gaps (exit 4). */
 function gapError(days: readonly Day[], mode: RunPlan['mode']): UserError {
-  const statement = `${plainCount(days.length, 'day')} can no longer be exported`;
+  const statement = `${unseparatedCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;
   if (mode === 'named')
     return configError(`${statement}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });

@@ -1,6 +1,6 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import type { UserError } from '../base/errors.ts';
-import { plainCount } from '../base/quantities.ts';
+import { unseparatedCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherFilters, type Receipt, type ReceiptSummary } from './checked-day.ts';
 import type { DayResult, FailedDay } from './download/day-download.ts';
 import type { CommitInfo } from './export-state.ts';
@@ -67,7 +67,7 @@ export class RunResults {
   #addImplausible({ day, rows }: Receipt, usualRows: number): void {
     this.implausibleDays.push(day);
     const message =
-      `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
+      `${day} has ${unseparatedCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
       'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
     this.#deps.logger.warn('day.implausible', message, { day, rows, usual: usualRows });
   }
@@ -78,7 +78,7 @@ export class RunResults {
     if (before?.is_over !== true || before.to_date !== to_date || rows <= before.rows) return;
     if (hasOtherFilters(before, filtersHash)) return;
     const message =
-      `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
+      `${day} has ${unseparatedCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';
     this.#deps.logger.warn('day.late_rows', message, { day, rows: rows - before.rows });
   }

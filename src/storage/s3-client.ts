@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { S3 } from '@aws-sdk/client-s3';
 import { addressProblem } from '../base/address.ts';
-import { type Env, setDefaultVariable } from '../base/env.ts';
+import { type Env, setProcessVariableUnlessSet } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { ProxyAgent } from '../http/proxy.ts';
 import type { StoredObject } from './storage.ts';
@@ -38,7 +38,7 @@ export const toStoredObject = ({ prefix }: BucketFolder, key: string, date: Date
  */
 export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   // The SDK warns of old versions of Node; this program pins the SDK.
-  setDefaultVariable('AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED', 'true');
+  setProcessVariableUnlessSet('AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED', 'true');
   const { S3 } = await import('@aws-sdk/client-s3');
   const variable = env.AWS_ENDPOINT_URL_S3 ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
   const endpoint = env[variable] || undefined;

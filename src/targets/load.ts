@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
-import { plainCount } from '../base/quantities.ts';
+import { unseparatedCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { ExportSettings } from '../extract/export-settings.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
@@ -98,7 +98,7 @@ export class Load {
       logRescued(logger, rescuedCells);
       if (daysWritten.length === 0) return;
       this.#stored.profileCount = rows;
-      logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
+      logger.info('profiles.committed', `Stored: ${unseparatedCount(rows, 'profile')}.`, { rows });
     };
     await loadSnapshot(storedReceipt, settings, this.#deps, store);
   }
@@ -129,7 +129,7 @@ export class Load {
       if (!isUnchanged && !commit.daysWritten.includes(day)) continue;
       this.#stored.suppressedRows += suppressed;
       const outcome = isUnchanged ? 'is as it was' : 'is committed';
-      logger.debug('day.committed', `${day} ${outcome}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
+      logger.debug('day.committed', `${day} ${outcome}: ${unseparatedCount(rows, 'row')}.`, { day, rows, bytes });
     }
   }
 
@@ -151,7 +151,7 @@ export class Load {
 /** Logs the cells that did not fit. `rescuedCells`: their number, by their key in `_rescued`. */
 function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): void {
   for (const [column, cells] of rescuedCells) {
-    const message = `column ${column}: ${plainCount(cells, 'cell')} not of its type, kept as text in _rescued`;
+    const message = `column ${column}: ${unseparatedCount(cells, 'cell')} not of its type, kept as text in _rescued`;
     logger.warn('cells.rescued', message, { column, cells });
   }
 }

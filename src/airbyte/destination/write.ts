@@ -1,7 +1,7 @@
 import { EXIT } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
@@ -78,7 +78,7 @@ function warnOfDryRun({ guard, to_request: count }: ErasureReport, logger: Logge
   if (guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${guard}`);
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted, and no state is saved. ${plainCount(count, 'profile')} would be deleted. ` +
+    `DRY RUN: nothing was deleted, and no state is saved. ${unseparatedCount(count, 'profile')} would be deleted. ` +
       'The platform may show their rows as synced all the same. Set dry_run to false to delete.',
   );
 }

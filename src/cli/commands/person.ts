@@ -1,7 +1,7 @@
 import { open, rm } from 'node:fs/promises';
 import { abortable } from '../../base/abort.ts';
 import { configError, EXIT } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
@@ -31,7 +31,7 @@ export const command = defineCommand({
       const print: WriteLine = (line) => abortable(context.terminal.print(line), context.signal);
       return output === '-' ? show(print) : withNewFile(output, show);
     });
-    context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
+    context.logger.info('person.done', `${unseparatedCount(rows, 'row')} about ${unseparatedCount(ids, 'ID')}.`);
     return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };
   },
 });

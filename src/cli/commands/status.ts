@@ -1,4 +1,5 @@
-import { dayAt, formatDays, formatTime } from '../../base/days.ts';
+import { formatSecond } from '../../base/clock.ts';
+import { dayAt, formatDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { daysUntilCursorIsLost } from '../../extract/calendar.ts';
@@ -73,7 +74,7 @@ function statusLines(status: Status): string[] {
   const daysText = (label: string, names: readonly string[]) => names.length > 0 && `${label}: ${formatDays(names)}`;
   const lines = [
     `${place}: ${formatCount(rows, 'row')} in ${formatCount(days, 'day')}${span}`,
-    profiles && `User profiles: ${withSeparators(profiles.rows)}, as of ${formatTime(profiles.as_of)} UTC`,
+    profiles && `User profiles: ${withSeparators(profiles.rows)}, as of ${formatSecond(profiles.as_of)} UTC`,
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     daysLeft !== null && daysLeft < 0 && 'The service no longer exports that day',
     daysLeft !== null && daysLeft >= 0 && `Days until the service drops that day: ${daysLeft}`,
@@ -84,7 +85,7 @@ function statusLines(status: Status): string[] {
     daysText('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'
-      : `Last run: ${formatTime(run.ended)} UTC, exit ${run.exit}, ` +
+      : `Last run: ${formatSecond(run.ended)} UTC, exit ${run.exit}, ` +
         `${formatCount(run.rows, 'row')} in ${formatCount(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
   ];
   return lines.filter((line) => line !== false && line !== null);

@@ -1,4 +1,4 @@
-import { formatMinute } from '../../base/days.ts';
+import { formatMinute } from '../../base/clock.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof, ProvedId } from '../../erasure/ledger/proof.ts';

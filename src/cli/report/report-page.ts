@@ -2,7 +2,7 @@
 // This page shows names of events and columns, counts and dates. It says why runs failed, and shows
 // no value of a person.
 
-import { formatMinute, formatTime } from '../../base/days.ts';
+import { formatMinute, formatSecond } from '../../base/clock.ts';
 import { formatBytes, formatCount, formatPercent, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ExportedDays } from '../../extract/calendar.ts';
@@ -65,7 +65,7 @@ function runSection({ runs }: PlaceReport): Html {
   const runTable = htmlTable<RunRecord>(
     'Runs',
     {
-      'began (UTC)': ({ began }) => formatTime(began),
+      'began (UTC)': ({ began }) => formatSecond(began),
       outcome: ({ exitCode, cause }) => (exitCode === 0 ? 'done' : [`exit ${exitCode}`, cause ?? []].flat().join(': ')),
       rows: ({ rows }) => rows,
       days: (run) => run.days,
@@ -101,7 +101,7 @@ function changeSection({ state }: PlaceReport): Html {
   const changeTable = htmlTable<ColumnChange>(
     'Changes of columns',
     {
-      'when (UTC)': ({ changedAt }) => formatTime(changedAt),
+      'when (UTC)': ({ changedAt }) => formatSecond(changedAt),
       column: ({ sourceName }) => sourceName,
       change: ({ change, fromType, toType }) => `${change} ${fromType === null ? 'as' : `${fromType} →`} ${toType}`,
       day: ({ day }) => day,

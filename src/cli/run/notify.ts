@@ -1,8 +1,8 @@
 import { addDays, type Day, dayAt, formatDays } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
-import { formatCount, joinNames } from '../../base/quantities.ts';
-import { printable } from '../../base/text.ts';
+import { formatCount } from '../../base/quantities.ts';
+import { joinNames, printable } from '../../base/text.ts';
 import { daysUntilCursorIsLost, type ExportedDays, LOST_SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { withinTime } from '../../http/time-limit.ts';

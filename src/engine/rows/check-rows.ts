@@ -1,4 +1,4 @@
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { missingDaysMessage } from '../../table/place-warnings.ts';
 import type { Table } from '../../table/tables.ts';
@@ -45,15 +45,15 @@ export async function checkRows(
     const dayOrTable = table.isSnapshot ? table.name : day;
     const rowsText =
       expectedRows === undefined
-        ? `has ${plainCount(storedRows, 'row')} and no receipt`
-        : `should have ${plainCount(expectedRows, 'row')}, and has ${storedRows}`;
+        ? `has ${unseparatedCount(storedRows, 'row')} and no receipt`
+        : `should have ${unseparatedCount(expectedRows, 'row')}, and has ${storedRows}`;
     addDifference('rows', `${dayOrTable} ${rowsText}`);
   }
   const rowsWithoutKey = await engine.count(`${relation} WHERE _key IS NULL`);
   if (rowsWithoutKey > 0)
-    addDifference('keys', `${plainCount(rowsWithoutKey, 'row has', 'rows have')} no _key in ${table.name}`);
+    addDifference('keys', `${unseparatedCount(rowsWithoutKey, 'row has', 'rows have')} no _key in ${table.name}`);
   const repeatedKeys = await countRepeatedKeys(engine, relation);
-  const keysOccur = plainCount(repeatedKeys, 'key occurs', 'keys occur');
+  const keysOccur = unseparatedCount(repeatedKeys, 'key occurs', 'keys occur');
   return { differences, warnings: repeatedKeys > 0 ? [`${keysOccur} more than once in ${table.name}.`] : [] };
 }
 

@@ -5,7 +5,8 @@ import { HOUR_MS } from '../../base/clock.ts';
 import { isDay } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { isBlank, isPlaceholder } from '../../base/placeholder.ts';
-import { formatCount, MAX_IN_LINE, MAX_IN_RECORD, withSeparators } from '../../base/quantities.ts';
+import { formatCount, withSeparators } from '../../base/quantities.ts';
+import { MAX_NAMED_IN_LINE, MAX_NAMED_IN_RECORD } from '../../base/text.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people. */
 const REFUSALS = {
@@ -138,7 +139,7 @@ export class IdList {
     const { refused, refused_rows: refusedRows } = this.#counts;
     refused[refusal] = (refused[refusal] ?? 0) + 1;
     refusedRows[refusal] ??= [];
-    if (refusedRows[refusal].length < MAX_IN_RECORD) refusedRows[refusal].push(rowNumber);
+    if (refusedRows[refusal].length < MAX_NAMED_IN_RECORD) refusedRows[refusal].push(rowNumber);
   }
 }
 
@@ -166,8 +167,8 @@ export const rowNumbersOf = (listedIds: readonly ListedId[]): number[] => listed
 
 /** `Row 3`, `Rows 3, 7, 9`; of `count` rows, of which these are the first. */
 export function rowsText(rowNumbers: readonly number[], count = rowNumbers.length): string {
-  const moreText = count > MAX_IN_LINE ? ` and ${withSeparators(count - MAX_IN_LINE)} more` : '';
-  return `${count === 1 ? 'Row' : 'Rows'} ${rowNumbers.slice(0, MAX_IN_LINE).join(', ')}${moreText}`;
+  const moreText = count > MAX_NAMED_IN_LINE ? ` and ${withSeparators(count - MAX_NAMED_IN_LINE)} more` : '';
+  return `${count === 1 ? 'Row' : 'Rows'} ${rowNumbers.slice(0, MAX_NAMED_IN_LINE).join(', ')}${moreText}`;
 }
 
 function refusalOf(id: string): Refusal | undefined {

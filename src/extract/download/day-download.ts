@@ -4,7 +4,7 @@
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
@@ -152,7 +152,7 @@ export class DayDownloader {
     const isStoredEmpty = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
     if (isStoredEmpty) return { ...this.#downloadedDay([]), kind: 'unproven', emptyAnswer: first };
     return this.#failedForNow(
-      `${day} has ${plainCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
+      `${day} has ${unseparatedCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
     );
   }
 
@@ -173,13 +173,13 @@ export class DayDownloader {
     const { rows: rowsAgain } = second.checkedDay.receipt;
     if (rowsAgain >= minRows) return second;
     if (rowsAgain === rows) {
-      const message = `${day} has ${plainCount(rows, 'row')} now and had ${rowsBefore}: two downloads agree, the day is replaced.`;
+      const message = `${day} has ${unseparatedCount(rows, 'row')} now and had ${rowsBefore}: two downloads agree, the day is replaced.`;
       this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: rowsBefore });
       return second;
     }
     await removeFiles(second.checkedDay.files);
     return this.#failedForNow(
-      `${day} had ${plainCount(rowsBefore, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
+      `${day} had ${unseparatedCount(rowsBefore, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
         'downloads may have been cut, the stored rows stay. Run again later.',
     );
   }

@@ -1,6 +1,6 @@
 import { isDay } from '../../base/days.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
-import { formatDuration, plainCount } from '../../base/quantities.ts';
+import { formatDuration, unseparatedCount } from '../../base/quantities.ts';
 import { type Backoff, jitteredPauses } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/text.ts';
@@ -114,7 +114,7 @@ function warnOfInvalidUtf8({ scan }: CheckedBody, { label, logger }: DownloadOpt
   const { cells, first } = scan.invalidUtf8;
   if (first === undefined) return;
   const message =
-    `${label}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
+    `${label}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${unseparatedCount(cells, 'cell')}, ` +
     `first in row ${first.row}, column ${first.column}.`;
   logger.warn('export.invalid_utf8', message, { cells, ...first });
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import tty from 'node:tty';
 import { codeOf, configError, UserError } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
@@ -138,7 +138,7 @@ async function sendDays(
   } catch (error) {
     // The reader closed its end of the stream, which is no failure of this program.
     if (codeOf(error) !== 'EPIPE') throw error;
-    const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
+    const message = `The reader closed the Arrow stream before its end, after ${unseparatedCount(daysTaken, 'whole day')}.`;
     logger.warn('arrow.reader_left', message, { days: daysTaken });
   }
 }
