@@ -14,12 +14,12 @@ const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DA
 const MAY_DEPEND_ON_END = new Set<SpooledDownload['kind']>(['checked', 'empty', 'invalid', 'too_large']);
 
 /**
- * Finds out whether an export includes its `to_date`, with three exports of one day D at most, and tells `service`.
+ * Finds out whether an export includes its `to_date`, with four exports of one day D at most, and tells `service`.
  * Returns the download of D under the rule that holds then. Rows prove it only if they have every column by which the
  * service may select.
  *
  *   [D,D] spans an hour                                                       the end is included
- *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
+ *   [D,D+1] has rows, [D,D] (twice) and [D+1,D+1] were answered without any   the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
 export async function proveEndDay(
@@ -36,12 +36,14 @@ export async function proveEndDay(
     return dayAlone;
   }
   const bothDays = await download({ to: nextDay });
+  const singleDays = [dayAlone];
   if (hasNoRows(dayAlone) && bothDays.kind === 'checked' && bothDays.scan.rows > 0) {
-    const nextAlone = await download({ from: nextDay, to: nextDay });
-    if (hasNoRows(nextAlone)) service.learnFromProof(day, false);
-    if (nextAlone.kind === 'checked') await removeFiles([nextAlone.output]);
+    singleDays.push(await download({ from: nextDay, to: nextDay }));
+    // The provider may have loaded the rows of D after its first export.
+    if (singleDays.every(hasNoRows)) singleDays.push(await download({ to: day }));
+    if (singleDays.every(hasNoRows)) service.learnFromProof(day, false);
   }
-  if (dayAlone.kind === 'checked') await removeFiles([dayAlone.output]);
+  for (const singleDay of singleDays) if (singleDay.kind === 'checked') await removeFiles([singleDay.output]);
   return bothDays;
 }
 

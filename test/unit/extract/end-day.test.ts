@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { at, Fixture, HOUR, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
+import type { Fault, FaultRule } from '../../support/service/faults.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const SETTINGS = { startDate: '2026-01-16' } as const;
@@ -33,6 +34,7 @@ const PROBES = {
   alone: '2026-01-19..2026-01-19',
   withNext: '2026-01-19..2026-01-20',
   nextAlone: '2026-01-20..2026-01-20',
+  aloneAgain: '2026-01-19..2026-01-19',
 };
 
 describe('whether an export includes its to_date', () => {
@@ -43,11 +45,11 @@ describe('whether an export includes its to_date', () => {
     expect(ranges[0]).toBe(PROBES.alone);
   });
 
-  it('is disproved with three exports of one day: then every day asks for the next one', async () => {
+  it('is disproved with four exports of one day: then every day asks for the next one', async () => {
     const ranges = await firstRun(EXCLUDES);
     expect(fixture.target.state?.to_date_inclusive).toBe(false);
-    expect(ranges.slice(0, 3)).toEqual(Object.values(PROBES));
-    expect(ranges).toHaveLength(3 + 4);
+    expect(ranges.slice(0, 4)).toEqual(Object.values(PROBES));
+    expect(ranges).toHaveLength(4 + 4);
     expect(fixture.target.receipts.get('2026-01-17')).toMatchObject({ to_date: '2026-01-18' });
   });
 
@@ -65,6 +67,17 @@ describe('whether an export includes its to_date', () => {
     const ids = fixture.target.ids();
     expect(new Set(ids).size).toBe(ids.length);
     expect(fixture.ids('2026-01-16', '2026-01-20').filter((id) => !ids.includes(id))).toEqual([]);
+  });
+
+  it('stays open where the rows of the day come only after its first export', async () => {
+    let exportsOfDay = 0;
+    const header: Fault = { kind: 'body', change: (csv) => csv.slice(0, csv.indexOf('\n') + 1) };
+    const fault: FaultRule = ({ from, to }) => {
+      return from === '2026-01-19' && to === from && ++exportsOfDay === 1 ? header : undefined;
+    };
+    await firstRun({ rows: rows.filter(isNotOf('2026-01-20')), fault });
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(5);
   });
 
   it.each([
