@@ -49,8 +49,8 @@ export function reportOf(
 
 /** What the purge found and removed in one place. */
 function placeReport(place: PlaceOutcome, soughtIds: readonly ListedId[]) {
-  const { target, address, people, foreignNames, removal, failure } = place;
-  const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
+  const { target, address, findings, foreignNames, removal, failure } = place;
+  const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = findings;
   const withoutRows = soughtIds.filter(({ id }) => !rowCountById.has(id));
   return {
     target: target.name,

@@ -8,7 +8,7 @@ import { EXTERNAL_ID } from '../cells/header.ts';
 import {
   columnsNamed,
   joinIds,
-  type PeopleInPlace,
+  type PeopleFindings,
   type PeopleQuery,
   personIdOf,
   type UnifiedIdsById,
@@ -129,24 +129,24 @@ export async function findListedPeople(
 async function searchPlaces(query: PeopleQuery, { places, runtime }: SearchSettings) {
   const { ids, byColumn, searchesProfiles } = query;
   const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
-  const peopleInPlaces: PeopleInPlace[] = [];
+  const findingsOfPlaces: PeopleFindings[] = [];
   for (const place of isSearched ? places : []) {
     runtime.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
-    peopleInPlaces.push(await (await place.target.people(place)).find(query));
+    findingsOfPlaces.push(await (await place.target.peopleOperations(place)).find(query));
   }
   // The table has the column also if `columns_drop` keeps its values out.
-  const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
+  const profileColumns = findingsOfPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
   const hasExternalIds = profileColumns.some(({ source, forms }) => source === EXTERNAL_ID && forms !== 0);
   return {
-    unifiedIdsById: joinIds(...peopleInPlaces.map((people) => people.unifiedIdsById)),
-    similarIdsById: joinIds(...peopleInPlaces.map((people) => people.similarIdsById)),
+    unifiedIdsById: joinIds(...findingsOfPlaces.map(({ unifiedIdsById }) => unifiedIdsById)),
+    similarIdsById: joinIds(...findingsOfPlaces.map(({ similarIdsById }) => similarIdsById)),
     usedWays: [
       ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
-      ...(peopleInPlaces.some(({ hasByColumn }) => hasByColumn) ? [`the column ${byColumn}`] : []),
+      ...(findingsOfPlaces.some(({ hasByColumn }) => hasByColumn) ? [`the column ${byColumn}`] : []),
     ],
     warnings: [
-      ...peopleInPlaces.flatMap(({ warnings }) => warnings),
-      ...peopleInPlaces.flatMap(({ state }, i) =>
+      ...findingsOfPlaces.flatMap(({ warnings }) => warnings),
+      ...findingsOfPlaces.flatMap(({ state }, i) =>
         byColumn === undefined || typedColumns(columnsNamed(state.events, byColumn)).length > 0
           ? []
           : `${places[i].name} has no column ${byColumn}: people are found there in the other ways and in _rescued alone.`,
@@ -178,7 +178,7 @@ export function namedPlace(place: Place<StatefulTarget>): NamedPlace {
 }
 
 /** Refuses a place that was loaded from another service. Without a `serviceId` nobody knows. */
-export function refusePlaceOfOtherService(place: NamedPlace, { state }: PeopleInPlace, serviceId?: string): void {
+export function refusePlaceOfOtherService(place: NamedPlace, { state }: PeopleFindings, serviceId?: string): void {
   const placeService = state.events.exportState?.service;
   if (placeService === undefined || serviceId === undefined || placeService === serviceFingerprint({ serviceId }))
     return;

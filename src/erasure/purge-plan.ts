@@ -70,15 +70,15 @@ export async function planPurge(
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
     runtime.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
-    const preview = await (await place.target.people(place)).previewPurge(query);
-    refusePlaceOfOtherService(place, preview.people, settings.serviceId);
+    const preview = await (await place.target.peopleOperations(place)).previewPurge(query);
+    refusePlaceOfOtherService(place, preview.findings, settings.serviceId);
     places.push({ ...place, ...preview });
   }
 
   // 3. Refusals. The list is read anew: a purge that ended meanwhile has made it longer.
   const suppressionLength = suppressionList.readLength();
   if (!settings.beginsNewList)
-    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, suppressionLength);
+    for (const { name, findings } of places) refuseOlderList(name, findings.state.suppressionLength, suppressionLength);
   if (isSuppressedOnly && !settings.beginsNewList && suppressionLength === 0)
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
 
@@ -90,7 +90,7 @@ export async function planPurge(
 function planWarnings(plan: Omit<PurgePlan, 'warnings'>, leftCount: number, suppressionLength: number): string[] {
   const { settings, ledger, soughtIds, listedPeople, places } = plan;
   const { isSuppressedOnly, beginsNewList } = settings;
-  const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
+  const isEmpty = places.every(({ findings }) => findings.rowCount + findings.suppressedOthers.rowCount === 0);
   return [
     leftCount > 0
       ? `${formatCount(leftCount, 'of these IDs has', 'of these IDs have')} left all places, and will not be looked for: ` +
@@ -98,7 +98,9 @@ function planWarnings(plan: Omit<PurgePlan, 'warnings'>, leftCount: number, supp
       : [],
     listedPeople.warnings,
     beginsNewList
-      ? places.flatMap(({ name, people }) => olderListWarnings(name, people.state.suppressionLength, suppressionLength))
+      ? places.flatMap(({ name, findings }) =>
+          olderListWarnings(name, findings.state.suppressionLength, suppressionLength),
+        )
       : olderListWarnings('The ledger', ledger.history.suppressionLength, suppressionLength),
     places.flatMap(placeWarnings),
     isEmpty && (isSuppressedOnly || soughtIds.length > 0)
@@ -110,11 +112,11 @@ function planWarnings(plan: Omit<PurgePlan, 'warnings'>, leftCount: number, supp
   ].flat();
 }
 
-function placeWarnings({ name, people, foreignNames }: PlannedPlace): string[] {
-  const namelessRows = formatCount(people.namelessRowCount, 'row of these IDs names', 'rows of these IDs name');
+function placeWarnings({ name, findings, foreignNames }: PlannedPlace): string[] {
+  const namelessRows = formatCount(findings.namelessRowCount, 'row of these IDs names', 'rows of these IDs name');
   return [
-    people.warnings,
-    people.namelessRowCount > 0
+    findings.warnings,
+    findings.namelessRowCount > 0
       ? `${name}: ${namelessRows} no person, and a suppression list cannot keep such rows away. ` +
         'Purge again (--purge-only) once the service no longer exports their days.'
       : [],
@@ -137,7 +139,7 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
       `If that is meant, give --max-people ${personCount}.`
     );
   }
-  const sources = [listedPeople, ...places.map(({ people }) => people)];
+  const sources = [listedPeople, ...places.map(({ findings }) => findings)];
   const sharedPeople = new Set(sources.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
   if (sharedPeople.size === 0 || allowsShared) return undefined;
   return (
@@ -149,5 +151,5 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
 /** The unified ids of everybody of the ways and of the rows of places. */
 export const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]): string[] => [
   ...[...listedPeople.query.unifiedIdsById.values()].flat(),
-  ...places.flatMap(({ people }) => [...people.unifiedIds]),
+  ...places.flatMap(({ findings }) => [...findings.unifiedIds]),
 ];

@@ -1,6 +1,6 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { joinNames, MAX_NAMED_IN_RECORD } from '../base/text.ts';
-import type { PeopleInPlace } from '../engine/people/people.ts';
+import type { PeopleFindings } from '../engine/people/people.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { Removal } from '../targets/contract.ts';
@@ -64,20 +64,21 @@ async function purgePlace(
   const { settings, ledger, listedPeople } = plan;
   const { runtime, suppressionList, hashKey } = settings;
   const { target, name, foreignNames } = place;
-  let { people } = place;
+  let { findings } = place;
   try {
     // 1. Lock: the target keeps other writers out, and looks the people up anew.
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople(hashKey) };
-    const removal = await (await target.people(place)).purge(query, async (peopleNow) => {
-      people = peopleNow;
+    const removal = await (await target.peopleOperations(place)).purge(query, async (findingsNow) => {
+      findings = findingsNow;
       // 2. Guards.
-      const problem = purgeGuardProblem(plan, [...otherPlaces, { ...place, people }]);
+      const problem = purgeGuardProblem(plan, [...otherPlaces, { ...place, findings }]);
       if (problem !== undefined)
         throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-      if (!settings.beginsNewList) refuseOlderList(name, people.state.suppressionLength, suppressionList.readLength());
+      if (!settings.beginsNewList)
+        refuseOlderList(name, findings.state.suppressionLength, suppressionList.readLength());
       // 3. Ledger, 4. suppression list. After a kill between them the same command finds the rows, and writes both again.
-      await ledger.write(purgeLines(name, people, plan));
-      return await suppressionList.add(people.unifiedIds, { ...runtime, hashKey });
+      await ledger.write(purgeLines(name, findings, plan));
+      return await suppressionList.add(findings.unifiedIds, { ...runtime, hashKey });
     });
     // 5. The rows are removed. The place counts as purged once the ledger says so.
     const { rowsRemoved: rows, unreached } = removal;
@@ -85,24 +86,24 @@ async function purgePlace(
     const isUnreached = unreached.length > 0;
     await ledger.write({ kind: 'purged', place: name, rows, suppressed, stays: foreignNames, unreached: isUnreached });
     const failure = isUnreached ? transientError(`${name}: ${unreached.join(' ')}`) : undefined;
-    return { ...place, people, removal, failure };
+    return { ...place, findings, removal, failure };
   } catch (thrown) {
     runtime.signal.throwIfAborted();
     const failure = diskErrorByItsPath(thrown);
     if (!(failure instanceof UserError)) throw failure;
-    return { ...place, people, failure };
+    return { ...place, findings, failure };
   }
 }
 
 /** A line for each id that is looked for, and one for the others on the suppression list together. */
-function purgeLines(place: string, people: PeopleInPlace, plan: PurgePlan): LineContent[] {
+function purgeLines(place: string, findings: PeopleFindings, plan: PurgePlan): LineContent[] {
   const { settings, ledger, soughtIds, listedPeople } = plan;
   const linesOfIds = soughtIds.map(({ id, request }) => {
-    const rows = people.rowCountById.get(id) ?? 0;
+    const rows = findings.rowCountById.get(id) ?? 0;
     const found = rows > 0 || (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0;
     const isDue = request === 'due';
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, request: isDue } as const;
   });
-  const { rowCount: rows } = people.suppressedOthers;
+  const { rowCount: rows } = findings.suppressedOthers;
   return rows > 0 || settings.isSuppressedOnly ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;
 }

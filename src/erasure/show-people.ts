@@ -1,5 +1,5 @@
 import { configError } from '../base/errors.ts';
-import type { PeopleInPlace } from '../engine/people/people.ts';
+import type { PeopleFindings } from '../engine/people/people.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { type IdList, refusedParagraph } from './list/id-list.ts';
 import { findListedPeople, refusePlaceOfOtherService, type SearchSettings } from './listed-people.ts';
@@ -20,17 +20,17 @@ export async function showPeople(
   const refusals = refusedParagraph(list.counts);
   if (refusals !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusals}`);
   const listedPeople = await findListedPeople(listedIds, search);
-  const peopleInPlaces: PeopleInPlace[] = [];
+  const findingsOfPlaces: PeopleFindings[] = [];
   for (const place of places) {
-    const people = await (await place.target.people(place)).find(listedPeople.query);
-    refusePlaceOfOtherService(place, people, search.serviceId);
-    peopleInPlaces.push(people);
+    const findings = await (await place.target.peopleOperations(place)).find(listedPeople.query);
+    refusePlaceOfOtherService(place, findings, search.serviceId);
+    findingsOfPlaces.push(findings);
   }
   const warnings = [
     refusals ?? [],
     list.warnings(),
     listedPeople.warnings,
-    ...peopleInPlaces.map((people) => people.warnings),
+    ...findingsOfPlaces.map(({ warnings }) => warnings),
   ].flat();
   for (const warning of new Set(warnings)) runtime.logger.warn('person.list', warning);
   if (ledgerSettings !== undefined) {
@@ -39,14 +39,14 @@ export async function showPeople(
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.write(
       listedIds.map(({ id }) => {
-        const rows = peopleInPlaces.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
+        const rows = findingsOfPlaces.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
         return { kind: 'access', id: ledger.keys.idKey.hashOf(id), places: names, ways: listedPeople.usedWays, rows };
       }),
     );
   }
   let rows = 0;
   for (const place of places) {
-    const operations = await place.target.people(place);
+    const operations = await place.target.peopleOperations(place);
     for await (const row of operations.rows(listedPeople.query)) {
       runtime.signal.throwIfAborted();
       // The member of the place stands before those of the row, which is a JSON object.

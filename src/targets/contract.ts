@@ -6,7 +6,7 @@
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { PeopleInPlace, PeopleQuery } from '../engine/people/people.ts';
+import type { PeopleFindings, PeopleQuery } from '../engine/people/people.ts';
 import type { VerifyResult } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { EngineOptions } from '../engine/session/engine.ts';
@@ -35,9 +35,9 @@ export interface Target {
 /** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
   open(options: LoadOptions): Promise<Sink>;
-  /** Loads its module on the first call, as `people` does, so that other commands start without it. */
+  /** Loads its module on the first call, as `peopleOperations` does, so that other commands start without it. */
   maintenance(options: PlaceOptions): Promise<Maintenance>;
-  people(options: PlaceOptions): Promise<PeopleOperations>;
+  peopleOperations(options: PlaceOptions): Promise<PeopleOperations>;
 }
 
 /** Where a place is, and what all that is done with it needs. */
@@ -146,7 +146,7 @@ export interface PruneResult {
  */
 export interface PeopleOperations {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
-  find(query: PeopleQuery): Promise<PeopleInPlace>;
+  find(query: PeopleQuery): Promise<PeopleFindings>;
   /**
    * The rows that a purge would remove, as JSON objects with the members `table` and `row`. A row is an object without
    * the columns that are null. All are of one version of the place. Files that are replaced meanwhile are a transient
@@ -169,7 +169,7 @@ export interface PeopleOperations {
 }
 
 export interface PurgePreview {
-  readonly people: PeopleInPlace;
+  readonly findings: PeopleFindings;
   /** Tables in the file, or files in the folders of the tables, of others: they stay, and may name the people. */
   readonly foreignNames: readonly string[];
 }
@@ -178,7 +178,7 @@ export interface PurgePreview {
  * Called with those who are found, under the lock, before anything is changed. The ledger and the suppression list get
  * their lines here. It returns the length of the list, which the place remembers.
  */
-export type OnFound = (people: PeopleInPlace) => Promise<number>;
+export type OnFound = (findings: PeopleFindings) => Promise<number>;
 
 /** What a purge has removed from a place, and what it could not reach. */
 export interface Removal {

@@ -18,7 +18,7 @@ export const duckdb: StatefulTarget = {
   },
   open: async (options) => (await import('./duckdb/duckdb-sink.ts')).openDuckDbSink(options),
   maintenance: async (options) => (await import('./duckdb/file-maintenance.ts')).maintenanceOfFile(options),
-  people: async (options) => (await import('./duckdb/file-people.ts')).peopleInFile(options),
+  peopleOperations: async (options) => (await import('./duckdb/file-people.ts')).peopleOperationsOfFile(options),
 };
 
 /** Makes a target of one Parquet file a day. */
@@ -31,7 +31,8 @@ function filesTarget(
     open: async (options) => (await import('./files/files-sink.ts')).openFilesSink(await loadFormat(), options),
     maintenance: async (options) =>
       (await import('./files/maintenance.ts')).maintenanceOfFiles(await loadFormat(), options),
-    people: async (options) => (await import('./files/people-in-files.ts')).peopleInFiles(await loadFormat(), options),
+    peopleOperations: async (options) =>
+      (await import('./files/people-in-files.ts')).peopleOperationsOfFiles(await loadFormat(), options),
   };
 }
 

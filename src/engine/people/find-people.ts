@@ -9,7 +9,7 @@ import { IdColumn, type IdInCell, type LookUp, NO_LOOK_UP } from './id-column.ts
 import {
   columnsNamed,
   joinIds,
-  type PeopleInPlace,
+  type PeopleFindings,
   type PeopleQuery,
   personIdOf,
   type SearchedPlace,
@@ -52,7 +52,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const similarIds: IdInCell[][] = [];
   for (const { externalColumn } of searches) similarIds.push((await externalColumn?.similarIds(missingIds)) ?? []);
 
-  const people: PeopleInPlace = {
+  const findings: PeopleFindings = {
     ...counts,
     hasByColumn: searches.some(({ name, externalColumn }) => name === EVENTS.name && externalColumn !== undefined),
     unifiedIdsById: new Map([...unifiedIdsById].filter(([id]) => counts.rowCountById.has(id))),
@@ -60,7 +60,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     state: place.state,
     warnings: place.warnings,
   };
-  return { people, conditions };
+  return { findings, conditions };
 }
 
 /** A table, its columns of ids, and the look-up of the query's ids in that of external ids. */

@@ -65,7 +65,7 @@ export interface SuppressedPeople {
 }
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
-export interface PeopleInPlace {
+export interface PeopleFindings {
   /** The people's unified ids, as their rows have them, without placeholders. */
   readonly unifiedIds: ReadonlySet<string>;
   /** Number of people. With the key, one who is there both plain and hashed counts once. */

@@ -14,18 +14,18 @@ import type { OnFound, PeopleOperations, PlaceOptions, Removal } from '../contra
 import { compactFile, withCopy } from './file-copy.ts';
 import { checkExists, foreignTableNames, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 
-export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
+export const peopleOperationsOfFile = (options: PlaceOptions): PeopleOperations => ({
   find: (query) =>
     withLoadedFile(options, 'read', async (engine, state) => {
-      const { people } = await findPeople(placeToSearch(engine, state), query);
-      return people;
+      const { findings } = await findPeople(placeToSearch(engine, state), query);
+      return findings;
     }),
   rows: (query) => rowsOfPeople(options, query),
   // A purge replaces the file by a copy: what prevents one prevents the purge.
   previewPurge: (query) =>
     withCopy(options, async (engine, _copyPath, state) => {
-      const { people } = await findPeople(placeToSearch(engine, state), query);
-      return { people, foreignNames: await foreignTableNames(engine, state) };
+      const { findings } = await findPeople(placeToSearch(engine, state), query);
+      return { findings, foreignNames: await foreignTableNames(engine, state) };
     }),
   purge: (query, onFound) => purge(options, query, onFound),
 });
@@ -58,8 +58,8 @@ async function* rowsOfPeople(options: PlaceOptions, query: PeopleQuery): AsyncGe
  */
 async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<Removal> {
   const removal = await withLoadedFile(options, 'write', async (engine, state) => {
-    const { people, conditions } = await findPeople(placeToSearch(engine, state), query);
-    const suppressionLength = await onFound(people);
+    const { findings, conditions } = await findPeople(placeToSearch(engine, state), query);
+    const suppressionLength = await onFound(findings);
     const bytesBefore = statSync(engine.file).size;
     const rowsRemoved = await engine.transaction(() => removeRows(engine, { ...state, suppressionLength }, conditions));
     return { bytesBefore, rowsRemoved };

@@ -20,15 +20,15 @@ import { bytesIn, damageWarnings, type FileChange, type PlaceVersion } from './p
 import { relationSqlOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
-export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): PeopleOperations => ({
+export const peopleOperationsOfFiles = (format: FilesFormat, options: PlaceOptions): PeopleOperations => ({
   find: (query) =>
-    readPlace(format, options, async (place, version) => (await findPeopleInFiles(place, version, query)).people),
+    readPlace(format, options, async (place, version) => (await findPeopleInFiles(place, version, query)).findings),
   rows: (query) => streamRows(format, options, query),
   previewPurge: (query) =>
     withPlace(format, options, 'change', async (place, version) => {
-      const { people } = await place.engine.transaction(() => planRemoval(place, version, query));
+      const { findings } = await place.engine.transaction(() => planRemoval(place, version, query));
       const foreignFiles = await format.findForeignFiles(place, version);
-      return { people, foreignNames: foreignFiles.map(({ path }) => path) };
+      return { findings, foreignNames: foreignFiles.map(({ path }) => path) };
     }),
   purge: (query, onFound) => purge(format, options, query, onFound),
 });
@@ -63,23 +63,23 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
     const { engine, localFiles } = place;
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
-      const { people, stateAfter, rewrites } = await engine.transaction(() => planRemoval(place, version, query));
+      const { findings, stateAfter, rewrites } = await engine.transaction(() => planRemoval(place, version, query));
       const fileChanges: FileChange[] = [];
       for (const { file, tableAfter, leavingSql } of rewrites) {
         fileChanges.push(await engine.transaction(() => rewriteFile(localFiles, file, tableAfter, leavingSql)));
       }
-      const suppressionLength = await onFound(people);
+      const suppressionLength = await onFound(findings);
       return {
         change: { kind: 'purge', state: { ...stateAfter, suppressionLength }, fileChanges },
-        result: { people, bytesBefore: bytesIn(version) },
+        result: { findings, bytesBefore: bytesIn(version) },
       };
     });
-    const { people, bytesBefore } = result;
+    const { findings, bytesBefore } = result;
     const eraseSentences = await tryEraseHistory(place, versionAfter);
     const damageSentences = damageWarnings(versionAfter).map((message) => `People may still be there: ${message}`);
     const { liveFolders, sweepSentences } = await sweepRuns(place);
     return {
-      rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
+      rowsRemoved: findings.rowCount + findings.suppressedOthers.rowCount,
       bytesBefore,
       bytesAfter: bytesIn(versionAfter),
       unreached: [...eraseSentences, ...damageSentences, ...sweepSentences],
@@ -144,7 +144,7 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
  * unless every byte of these files can be removed.
  */
 async function planRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { searchedPlace, conditions, people } = await findPeopleInFiles(place, version, query);
+  const { searchedPlace, conditions, findings } = await findPeopleInFiles(place, version, query);
   let stateAfter = version.state;
   const rewrites = [];
   for (const table of TABLES) {
@@ -161,5 +161,5 @@ async function planRemoval(place: OpenPlace, version: PlaceVersion, query: Peopl
     rewrites.push(...filesWithPeople.map((file) => ({ file, tableAfter, leavingSql })));
   }
   await place.storage.checkErasable(rewrites.map(({ file }) => file.path));
-  return { people, stateAfter, rewrites };
+  return { findings, stateAfter, rewrites };
 }

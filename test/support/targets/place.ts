@@ -51,8 +51,8 @@ export class Place extends Days {
     return this.target.maintenance(this.options());
   }
 
-  people() {
-    return this.target.people(this.options());
+  peopleOperations() {
+    return this.target.peopleOperations(this.options());
   }
 
   /** Opens the place, commits each batch, closes it. */
@@ -127,11 +127,11 @@ export class Place extends Days {
 
   /** `onFound`: the length of the suppression list that the place is to remember. */
   async purge(ids: readonly string[], column = 'member', onFound: OnFound = async () => 0) {
-    return (await this.people()).purge({ ids, byColumn: column }, onFound);
+    return (await this.peopleOperations()).purge({ ids, byColumn: column }, onFound);
   }
 
   async find(ids: readonly string[], column = 'member') {
-    return (await this.people()).find({ ids, byColumn: column });
+    return (await this.peopleOperations()).find({ ids, byColumn: column });
   }
 
   /** Every file of the place, by its whole path. */

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
-import type { PeopleInPlace, PeopleQuery } from '../../../src/engine/people/people.ts';
+import type { PeopleFindings, PeopleQuery } from '../../../src/engine/people/people.ts';
 import { USER_PROFILES } from '../../../src/table/tables.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
@@ -35,18 +35,18 @@ const loadProfiles = async (csv: string, key: HashKey) => {
   await sink.commit([place.snapshot(csv)], commitInfo, USER_PROFILES);
   await sink.close();
 };
-const look = async (query: PeopleQuery) => (await place.people()).find(query);
+const look = async (query: PeopleQuery) => (await place.peopleOperations()).find(query);
 const find = async (column: string, ...ids: string[]) => {
   const { unifiedIds, rowCountById } = await look({ byColumn: column, ids });
   return { people: [...unifiedIds].sort(), rowsOf: Object.fromEntries(rowCountById) };
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
-  const onFound = async ({ rowCount, suppressedOthers }: PeopleInPlace) => {
+  const onFound = async ({ rowCount, suppressedOthers }: PeopleFindings) => {
     rowsFound = rowCount + suppressedOthers.rowCount;
     return 0;
   };
-  const { rowsRemoved } = await (await place.people()).purge(query, onFound);
+  const { rowsRemoved } = await (await place.peopleOperations()).purge(query, onFound);
   expect(rowsFound).toBe(rowsRemoved);
   return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
 };
@@ -300,7 +300,7 @@ describe('people in a place', () => {
       { id: 'a', df_unified_id: 'erna', memo, e: 'x' },
       { id: 'b', df_unified_id: 'hans' },
     ]);
-    const texts = (await place.people()).rows({ byColumn: 'df_unified_id', ids: ['erna'] });
+    const texts = (await place.peopleOperations()).rows({ byColumn: 'df_unified_id', ids: ['erna'] });
     const rows = (await Readable.from(texts).toArray()).map((text) => JSON.parse(text));
     expect(rows).toEqual([{ table: 'events', row: expect.objectContaining({ _key: 'a', memo, e: 'x' }) }]);
     expect(rows[0].row).not.toHaveProperty('_rescued');

@@ -116,7 +116,7 @@ describe('a Delta table on a disk', () => {
 
   it('loses people in a purge, also if its first load ended after the profiles', async () => {
     await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
-    const purged = (await place.people()).purge({ ids: ['m1'], searchesProfiles: true }, async () => 0);
+    const purged = (await place.peopleOperations()).purge({ ids: ['m1'], searchesProfiles: true }, async () => 0);
     expect(await purged).toMatchObject({ rowsRemoved: 1, unreached: [] });
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'u2' }]);
   });
@@ -124,7 +124,7 @@ describe('a Delta table on a disk', () => {
   it('keeps what a purge has committed to events before another run commits to the profiles', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }, { id: 'b' }])]]);
     await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\n'));
-    const purge = (await place.people()).purge({ ids: ['m1'], searchesProfiles: true }, async () => {
+    const purge = (await place.peopleOperations()).purge({ ids: ['m1'], searchesProfiles: true }, async () => {
       await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
       return 0;
     });

@@ -382,7 +382,7 @@ describe('a Parquet folder', () => {
       if (isLink) symlinkSync('/dev/null', join(place.place, name));
       else writeFileSync(join(place.place, name), 'mine');
     }
-    const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], byColumn: 'member' });
+    const preview = async () => (await place.peopleOperations()).previewPurge({ ids: ['m1'], byColumn: 'member' });
     expect((await preview()).foreignNames).toEqual(names);
     const seen = names.filter((name) => name.endsWith('.parquet'));
     expect((await place.verify()).differences.map(({ message }) => message.split(' ')[0])).toEqual(seen);
@@ -414,7 +414,7 @@ describe('a Parquet folder', () => {
       }
       return real(...all);
     };
-    const people = await place.people();
+    const people = await place.peopleOperations();
     const keys: unknown[] = [];
     const readKeys = async () => {
       const asked = { ids: ['m1'], byColumn: 'member' };
@@ -483,7 +483,7 @@ describe('a Parquet folder', () => {
     await commit(D1);
     await stoppedAfter('rename', path(), () => commit(D2, hashKey));
     const query = { ids: ['m1'], ...(table === EVENTS ? { byColumn: 'member' } : { searchesProfiles: true }) };
-    const people = await place.people();
+    const people = await place.peopleOperations();
     await expect(people.find(query)).rejects.toMatchObject({ exitCode: 2 });
     const { rowCount } = await people.find({ ...query, hashKey });
     expect([(await place.state())?.events.exportState?.from_date, rowCount]).toEqual(result);
@@ -497,7 +497,7 @@ describe('a Parquet folder', () => {
     await stoppedAfter('rename', fileOf(D1), () => sink.commit(days, commitInfo));
     await sink.close();
     expect((await place.state())?.events.exportState).toMatchObject({ from_date: D1, start_date: D1 });
-    const people = await place.people();
+    const people = await place.peopleOperations();
     const found = await people.find({ ids: ['m1'], byColumn: 'member', hashKey: key });
     expect(found.rowCount).toBe(1);
     await expect(people.find({ ids: ['m1'], byColumn: 'member', hashKey: undefined })).rejects.toMatchObject({

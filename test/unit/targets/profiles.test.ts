@@ -81,7 +81,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     const opening = (loadsProfiles: boolean) => place.open({ loadsProfiles, timezone: 'America/New_York' });
     for (const loadsProfiles of [true, false])
       await expect(opening(loadsProfiles)).rejects.toThrow(/^timezone is America/);
-    await (await place.people()).purge({ ids: ['007'], searchesProfiles: true }, async () => 0);
+    await (await place.peopleOperations()).purge({ ids: ['007'], searchesProfiles: true }, async () => 0);
     await expect(opening(false)).rejects.toThrow(/^timezone is America/);
   });
 
@@ -184,8 +184,8 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     if (name === 'duckdb') expect(await query(place.place, 'FROM user_profiles')).toHaveLength(1);
   });
 
-  const found = async (asked: PeopleQuery) => (await place.people()).find(asked);
-  const purge = async (asked: PeopleQuery) => (await place.people()).purge(asked, async () => 1);
+  const found = async (asked: PeopleQuery) => (await place.peopleOperations()).find(asked);
+  const purge = async (asked: PeopleQuery) => (await place.peopleOperations()).purge(asked, async () => 1);
 
   it('tells whose an id is, as exact text, and both tables lose the person', async () => {
     const snapshot = place.snapshot(FIRST);
@@ -217,7 +217,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await place.load([[place.of(D1, EVENTS)]]);
     await place.loadProfiles(place.snapshot(FIRST));
     const rows: unknown[] = [];
-    for await (const row of (await place.people()).rows({ ids: ['m1'], byColumn: 'member' }))
+    for await (const row of (await place.peopleOperations()).rows({ ids: ['m1'], byColumn: 'member' }))
       rows.push(JSON.parse(row));
     expect(rows).toEqual([
       { table: 'events', row: expect.objectContaining({ _key: 'a' }) },
@@ -238,7 +238,7 @@ describe('the table user_profiles of a Delta place', () => {
   const profiles = (...path: readonly string[]) => join(place.root, 'user_profiles', ...path);
   const dataFiles = () => filesBelow(profiles()).filter((path) => path.endsWith('.parquet'));
   const FIRST_ENTRY = ['_delta_log', `${'0'.repeat(20)}.json`];
-  const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], byColumn: 'member' });
+  const preview = async () => (await place.peopleOperations()).previewPurge({ ids: ['m1'], byColumn: 'member' });
 
   it.each([
     ['garbage', () => writeFileSync(profiles(...FIRST_ENTRY), 'garbage')],
@@ -303,7 +303,7 @@ describe('the table user_profiles of a Delta place', () => {
     );
     rmSync(path);
     await place.loadProfiles(place.snapshot(FIRST));
-    expect((await preview()).people.rowCount).toBeGreaterThan(0);
+    expect((await preview()).findings.rowCount).toBeGreaterThan(0);
     expect((await place.verify()).differences).toEqual([]);
   });
 

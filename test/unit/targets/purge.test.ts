@@ -27,7 +27,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
   });
 
   const purge = async (onFound: () => Promise<number>) =>
-    (await place.people()).purge({ ids: ['m1'], byColumn: 'member' }, onFound);
+    (await place.peopleOperations()).purge({ ids: ['m1'], byColumn: 'member' }, onFound);
 
   const naming = (text: string) => place.files().filter((path) => readFileSync(path).includes(text));
 
@@ -134,7 +134,7 @@ describe('a purge of a DuckDB file with tables of others', () => {
     await place.load([[place.of(D1, [person('a', 'm1'), person('b', 'm2')])]]);
   });
 
-  const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], byColumn: 'member' });
+  const preview = async () => (await place.peopleOperations()).previewPurge({ ids: ['m1'], byColumn: 'member' });
 
   it('is not missed by a load that has just opened the former file', async () => {
     const { run } = DuckDBConnection.prototype;
@@ -164,7 +164,7 @@ describe('a purge of a DuckDB file with tables of others', () => {
     await place.loadProfiles(place.snapshot('df_unified_id\nu9\n'));
     await query(place.place, 'CREATE SCHEMA s; CREATE TABLE s.mine AS SELECT 1 AS x; CREATE INDEX i ON s.mine (x)');
     await query(place.place, 'DROP VIEW event_items; CREATE TABLE event_items AS SELECT * FROM events');
-    expect(await preview()).toMatchObject({ people: { personCount: 1 }, foreignNames: ['event_items', 's.mine'] });
+    expect(await preview()).toMatchObject({ findings: { personCount: 1 }, foreignNames: ['event_items', 's.mine'] });
     expect((await place.keys()).length).toBe(2);
     await place.purge(['m1']);
     expect(await place.keys()).toEqual([`${D1} b`]);
