@@ -29,6 +29,8 @@ export function validatorModule(path) {
     code: { source: true, esm: true, formats: _`formats` },
   });
   for (const format of ['date', 'uri']) ajv.addFormat(format, () => true);
+  // Every text is a path.
+  ajv.addFormat('path', true);
   const validate = ajv.compile(
     part === undefined ? schema : { ...schema.definitions[part], definitions: schema.definitions },
   );

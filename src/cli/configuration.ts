@@ -6,9 +6,9 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { readVariables, refuseUnknownVariables, type Variables } from '../config/environment.ts';
 import type { ConfigWith, RequiredKey } from '../config/fields.ts';
-import { configKeysOf, listUnknownKeys } from '../config/keys.ts';
+import { configKeysOf, unknownKeyTexts } from '../config/keys.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
-import { isLeftOut, missingKeys, parsePart, requireObject } from '../config/parse.ts';
+import { missingKeyProblems, parsePart, requireObject } from '../config/parse.ts';
 import { type Problem, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
@@ -29,6 +29,8 @@ export interface CommandConfig
   extends ReturnType<typeof SOURCE_PART.makeConfig>,
     ReturnType<typeof LOCAL_PART.makeConfig>,
     ReturnType<typeof ERASURE_PART.makeConfig> {
+  /** Default: target and place. */
+  readonly places: NonNullable<ReturnType<typeof ERASURE_PART.makeConfig>['places']>;
   /** What messages call the file. */
   readonly fileLabel: string;
   /** False for an object of the library, of which no variable sets a key. */
@@ -62,10 +64,11 @@ export function readConfiguration(
   const erasure = parsePart(ERASURE_PART, values);
   if (source.config === undefined || local.config === undefined || erasure.config === undefined) {
     const problems = [source, local, erasure].flatMap((part) => part.problems);
-    throw problemsError('the configuration', problems, variables.variableByKey);
+    throw problemsError('the configuration', problems, variables.variableNameByKey);
   }
   const config = { ...source.config, ...local.config, ...erasure.config };
-  return Object.freeze({ ...config, fileLabel: file.fileLabel, readsVariables });
+  const { places = defaultPlaces(config) } = config;
+  return Object.freeze({ ...config, places, fileLabel: file.fileLabel, readsVariables });
 }
 
 type ConfigFile = ReturnType<typeof configFileOf>;
@@ -88,37 +91,34 @@ function configFileOf(content: unknown, fileLabel: string, folder: string) {
 
 function refuseUnknownKeys({ rawValues, rawErasure, fileLabel }: ConfigFile): void {
   const texts = [
-    ...listUnknownKeys(FILE_KEYS, rawValues, { configKeys: ERASURE_KEYS, where: 'in the object erasure' }),
-    ...listUnknownKeys(ERASURE_KEYS, rawErasure, { configKeys: FILE_KEYS, where: 'beside the object erasure' }).map(
+    ...unknownKeyTexts(FILE_KEYS, rawValues, { configKeys: ERASURE_KEYS, where: 'in the object erasure' }),
+    ...unknownKeyTexts(ERASURE_KEYS, rawErasure, { configKeys: FILE_KEYS, where: 'beside the object erasure' }).map(
       (text) => `erasure.${text}`,
     ),
   ];
   if (texts.length > 0) throw configError(`${fileLabel} has unknown keys: ${texts.join(', ')}.`);
 }
 
-/** The keys whose values are paths. Of the file they are relative to its folder. */
-const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
-
 /** The values of the file and of the variables, which win. A path of the file gets the file's folder. */
-function joinValues(file: ConfigFile, { values: variableValues, variableByKey }: Variables): JsonObject {
+function joinValues(file: ConfigFile, { values: variableValues, variableNameByKey }: Variables): JsonObject {
   const values: Record<string, unknown> = { ...file.rawValues, ...file.rawErasure, ...variableValues };
   const resolvePath = (path: unknown, key: string) => {
     // Messages and logs show addresses, so that none may hold a key.
-    if (hasCredentials(path)) throw credentialsError(variableByKey.get(key) ?? `${key} in ${file.fileLabel}`);
-    return isText(path) ? pathInFolder(path, variableByKey.has(key) ? '.' : file.folder) : path;
+    if (hasCredentials(path)) throw credentialsError(variableNameByKey.get(key) ?? `${key} in ${file.fileLabel}`);
+    return isFilledText(path) ? pathInFolder(path, variableNameByKey.has(key) ? '.' : file.folder) : path;
   };
-  for (const key of PATH_KEYS) values[key] = resolvePath(values[key], key);
-  const { target, place, places } = values;
-  if (Array.isArray(places)) {
-    values.places = places.map((entry: unknown) =>
+  for (const { key, schema } of CONFIG_KEYS) if (schema.format === 'path') values[key] = resolvePath(values[key], key);
+  if (Array.isArray(values.places)) {
+    values.places = values.places.map((entry: unknown) =>
       isObject(entry) ? { ...entry, place: resolvePath(entry.place, 'places') } : entry,
     );
   }
-  // By default an erasure purges the place of the configuration, if its target keeps what it loads.
-  if (isLeftOut(places) && isText(place) && STATEFUL_TARGETS.some(({ name }) => name === target))
-    values.places = [{ target, place }];
   return values;
 }
+
+/** By default an erasure purges the place of the configuration, if its target keeps what it loads. */
+const defaultPlaces = ({ target, place }: Pick<CommandConfig, 'target' | 'place'>) =>
+  target && place && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : [];
 
 /** A path in a file is relative to its folder; `-` is stdout. Throws a configuration failure for the `~` of a shell. */
 export function pathInFolder(path: string, folder: string): string {
@@ -127,7 +127,7 @@ export function pathInFolder(path: string, folder: string): string {
   return path === '-' || isAddress(path) || isAbsolute(path) ? path : join(folder, path);
 }
 
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+const isFilledText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
 /** The keys that a plan needs, and those that an export needs. */
 export const requirePlanKeys = (config: CommandConfig) =>
@@ -139,14 +139,14 @@ export type ExportConfig = ReturnType<typeof requireExportKeys>;
 
 /**
  * The same configuration, in which none of these keys is missing. A secret of hashes is missing only if another key
- * needs it: `hash_key` beside `columns_hash`, `suppression_key` beside `suppression_file`.
+ * needs it, so that its type stays: `hash_key` beside `columns_hash`, `suppression_key` beside `suppression_file`.
  */
 export function requireKeys<K extends RequiredKey | 'hash_key' | 'suppression_key'>(
   config: CommandConfig,
   ...keys: readonly K[]
 ) {
-  const missing = [...missingKeys(SOURCE_PART, config), ...missingKeys(ERASURE_PART, config)];
-  const problems = keys.flatMap((key) => missing.find((problem) => problem.key === key) ?? []);
+  const allProblems = [...missingKeyProblems(SOURCE_PART, config), ...missingKeyProblems(ERASURE_PART, config)];
+  const problems = keys.flatMap((key) => allProblems.find((problem) => problem.key === key) ?? []);
   if (problems.length > 0) throw missingKeysError(config, problems);
   return config as ConfigWith<CommandConfig, K & RequiredKey>;
 }

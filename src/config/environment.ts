@@ -30,7 +30,7 @@ export type Variables = ReturnType<typeof readVariables>;
  */
 export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
   const values: Record<string, unknown> = {};
-  const variableByKey = new Map<string, string>();
+  const variableNameByKey = new Map<string, string>();
   const problems: Problem[] = [];
   for (const { key, variableName, schema } of configKeys) {
     try {
@@ -40,13 +40,13 @@ export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
       const value = parse(variable.text);
       if (value === undefined) throw configError(`${variable.name} is not usable, wanted ${form}.`);
       values[key] = value;
-      variableByKey.set(key, variable.name);
+      variableNameByKey.set(key, variable.name);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push({ key, text: error.message.replace(/\.$/, '') });
     }
   }
-  return { values, variableByKey, problems };
+  return { values, variableNameByKey, problems };
 }
 
 /** The form that the variable of a key has. `parse` returns undefined for a text of another form. */

@@ -9,7 +9,7 @@ export type ConfigSchema = {
 /** The schema of one key. */
 export interface KeySchema {
   readonly type?: string;
-  /** `uri` is an address to which something is sent. */
+  /** `uri` is an address to which something is sent; `path` is relative to the folder of the file that has it. */
   readonly format?: string;
   readonly description?: string;
   readonly default?: unknown;
@@ -38,7 +38,7 @@ export const configKeysOf = ({ properties }: ConfigSchema): ConfigKey[] =>
  * A text for each key that is not known: `lookbackdays (did you mean lookback_days?)`. One that begins with `_` is a
  * comment. `elsewhere`: keys that belong in another object, and where that is.
  */
-export function listUnknownKeys(
+export function unknownKeyTexts(
   configKeys: readonly ConfigKey[],
   rawValues: object,
   elsewhere?: { readonly configKeys: readonly ConfigKey[]; readonly where: string },

@@ -30,5 +30,5 @@ const durationOf = (text: string) => parseDuration(text) as number;
 export const ERASURE_PART = {
   schema: erasureSchema,
   validate: validateErasure,
-  makeConfig: ({ places = [], ...fields }: Fields<typeof erasureSchema>) => ({ ...fields, places }),
+  makeConfig: (fields: Fields<typeof erasureSchema>) => fields,
 };

@@ -17,7 +17,7 @@ import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { readVariables } from './environment.ts';
 import { type ConfigWith, camelCase, type Fields, type RequiredKey, toFields } from './fields.ts';
-import { type ConfigSchema, configKeysOf, listUnknownKeys } from './keys.ts';
+import { type ConfigSchema, configKeysOf, unknownKeyTexts } from './keys.ts';
 import { keyProblem, type Problem, problemsError, schemaProblems } from './problems.ts';
 
 /** The keys of one schema, with what it cannot say. */
@@ -35,7 +35,7 @@ interface ConfigPart<S extends ConfigSchema, C> {
 export interface ParsedConfig<C> {
   readonly config: C;
   /** A text for each key that is not known, with the known key that was probably meant. */
-  readonly unknownKeys: readonly string[];
+  readonly unknownKeyTexts: readonly string[];
   /** The secrets of the configuration, which no message may show. */
   readonly secrets: readonly Secret[];
 }
@@ -56,11 +56,11 @@ export function parseConnectorConfig<S extends ConfigSchema, C extends object>(
   if (variables.problems.length > 0) throw problemsError('the configuration', variables.problems);
   const { config, problems } = parsePart(part, { ...rawValues, ...variables.values });
   if (config === undefined) throw problemsError('the configuration', problems);
-  const missing = missingKeys(part, config);
+  const missing = missingKeyProblems(part, config);
   if (missing.length > 0) throw problemsError('the configuration', missing);
   return {
     config: config as ConfigWith<C, RequiredKey>,
-    unknownKeys: listUnknownKeys(configKeys, rawValues),
+    unknownKeyTexts: unknownKeyTexts(configKeys, rawValues),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
 }
@@ -79,7 +79,7 @@ export function parsePart<S extends ConfigSchema, C extends object>(
 }
 
 /** A problem for each key that is needed, and that a configuration has no field for. */
-export function missingKeys(
+export function missingKeyProblems(
   { schema, neededBeside = {} }: Pick<ConfigPart<ConfigSchema, object>, 'schema' | 'neededBeside'>,
   config: object,
 ): Problem[] {

@@ -18,8 +18,8 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   if (validate(value)) return [];
   // The validator reports the type of a key before its choices, and its pattern before its calendar. So the last
   // problem of a path is the most exact.
-  const byPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
-  return [...byPath].flatMap(([path, error]) => {
+  const errorByPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
+  return [...errorByPath].flatMap(([path, error]) => {
     const [key] = path.split('.');
     // A value that lacks a member is invalid.
     const isMissingKey = error.keyword === 'required' && path === key;
@@ -56,14 +56,14 @@ function pathOf({ instancePath, params }: SchemaError): string {
   return [path, member].filter((part) => part !== '' && part !== undefined).join('.');
 }
 
-/** The configuration failure that lists all problems. `variableByKey`: the names of the variables that gave values. */
+/** The configuration failure that lists all problems. `variableNameByKey`: the names of the variables that gave values. */
 export function problemsError(
   subject: string,
   problems: readonly Problem[],
-  variableByKey?: ReadonlyMap<string, string>,
+  variableNameByKey?: ReadonlyMap<string, string>,
 ): UserError {
   const texts = problems.map(({ key, text }) => {
-    const name = variableByKey?.get(key);
+    const name = variableNameByKey?.get(key);
     return name === undefined ? text : `${text} (from ${name})`;
   });
   return configError(`${subject} is not usable: ${texts.join('; ')}.`);

@@ -39,10 +39,10 @@ export type Connector = Readonly<
 
 /** Parses the configuration of a verb: masks its secrets from here on, and warns of unknown keys. */
 export function readConfig<C>(parse: (value: unknown, env: Env) => ParsedConfig<C>, context: VerbContext): C {
-  const { config, secrets, unknownKeys } = parse(context.rawConfig, context.env);
+  const { config, secrets, unknownKeyTexts } = parse(context.rawConfig, context.env);
   for (const secret of secrets) context.redactor.add(secret);
-  if (unknownKeys.length > 0) {
-    const message = `The configuration has keys that mean nothing here: ${unknownKeys.join(', ')}.`;
+  if (unknownKeyTexts.length > 0) {
+    const message = `The configuration has keys that mean nothing here: ${unknownKeyTexts.join(', ')}.`;
     context.logger.warn('config.unknown_keys', message);
   }
   return config;

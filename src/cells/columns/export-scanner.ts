@@ -123,7 +123,7 @@ export class ExportScanner {
       this.#suppressedRows++;
       return;
     }
-    if (reader.replacements.length > 0) invalidUtf8Counter.count(reader);
+    if (reader.replacementIndices.length > 0) invalidUtf8Counter.count(reader);
     columnScanner.scan(reader);
     writer.write(reader.row, 'data');
   }

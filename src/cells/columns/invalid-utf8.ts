@@ -23,12 +23,12 @@ export class InvalidUtf8Counter {
     this.#columns = columns;
   }
 
-  count({ row, rowNumber, replacements }: RowReader): void {
+  count({ row, rowNumber, replacementIndices }: RowReader): void {
     const { bytes, filledCount, columnNumbers, starts, ends } = row;
     let passedCount = 0;
     for (let k = 0; k < filledCount; k++) {
-      const isReplaced = replacements[passedCount] < ends[k];
-      while (replacements[passedCount] < ends[k]) passedCount++;
+      const isReplaced = replacementIndices[passedCount] < ends[k];
+      while (replacementIndices[passedCount] < ends[k]) passedCount++;
       const column = this.#columns[columnNumbers[k]];
       if (!isReplaced || column === undefined) continue;
       this.#cells++;

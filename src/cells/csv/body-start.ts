@@ -35,7 +35,7 @@ interface BodyStart {
  * What the first bytes show; undefined while some are missing. A header whose first name begins with { or < is taken for
  * JSON or HTML. `isFinished`: the body has no more bytes.
  */
-export function bodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | undefined {
+export function readBodyStart(bytes: Uint8Array, isFinished: boolean): BodyStart | undefined {
   if (bytes.length < BOM.length && !isFinished && bytes[0] === BOM[0]) return undefined;
   const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
   const contentStart = skipSpace(bytes, textStart);

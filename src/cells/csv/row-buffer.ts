@@ -23,8 +23,8 @@ export class RowBuffer extends ByteBuffer {
   isLineEndAdded = false;
   /** The first bytes of a character that the next chunk continues. */
   #partialCharacter = EMPTY;
-  /** Offsets at which U+FFFD stands for invalid bytes, in order; of rows that `takeReplacements` has not passed. */
-  #replacements: number[] = [];
+  /** Offsets at which U+FFFD stands for invalid bytes, in order; of rows that `takeReplacementIndices` has not passed. */
+  #replacementOffsets: number[] = [];
   /** Offset of byte 0 of the array in the body. */
   #origin = 0;
 
@@ -58,10 +58,10 @@ export class RowBuffer extends ByteBuffer {
   }
 
   /** Takes the indices before `end` at which characters were replaced; each is taken once. */
-  takeReplacements(end: number): readonly number[] {
-    if (this.#replacements.length === 0) return NO_REPLACEMENTS;
-    const laterIndex = this.#replacements.findIndex((offset) => offset >= this.offsetOf(end));
-    const taken = this.#replacements.splice(0, laterIndex < 0 ? this.#replacements.length : laterIndex);
+  takeReplacementIndices(end: number): readonly number[] {
+    if (this.#replacementOffsets.length === 0) return NO_REPLACEMENTS;
+    const laterIndex = this.#replacementOffsets.findIndex((offset) => offset >= this.offsetOf(end));
+    const taken = this.#replacementOffsets.splice(0, laterIndex < 0 ? this.#replacementOffsets.length : laterIndex);
     return taken.map((offset) => offset - this.#origin);
   }
 
@@ -97,7 +97,7 @@ export class RowBuffer extends ByteBuffer {
       const partEnd = bodyReplacement < 0 || bodyReplacement >= end ? end : bodyReplacement;
       const part = Buffer.from(decoder.decode(bytes.subarray(partStart, partEnd)));
       for (let i = part.indexOf(REPLACEMENT); i >= 0; i = part.indexOf(REPLACEMENT, i + 1))
-        this.#replacements.push(partOffset + i);
+        this.#replacementOffsets.push(partOffset + i);
       parts.push(part, partEnd < end ? REPLACEMENT : EMPTY);
       partOffset += part.length + REPLACEMENT.length;
       partStart = partEnd + REPLACEMENT.length;

@@ -8,7 +8,7 @@
 //   row     CsvRow         lists the filled cells of the row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
 //
-// Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2, contentEnd 8
+// Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the row ends, and leaves width 2, contentEnd 8
 // (the LF) and filledCount 2:
 //
 //   k   columnNumbers   starts   ends   flags
@@ -20,7 +20,7 @@
 // body are in `spec/vectors/documents.json`. Measure with `npm run bench` before and after.
 
 import { OPEN_BRACE } from '../../base/ascii.ts';
-import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
+import { JSON_OBJECT, MAX_SEARCHED_BYTES, readBodyStart } from './body-start.ts';
 import { MalformedCsv, otherEncodingError, type UnusableCsv } from './malformed.ts';
 import { CsvRow, MAX_COLUMNS, NO_ROW, type RowFailure } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
@@ -48,7 +48,7 @@ export class RowReader {
   /** False if the current row has no line end. */
   hasLineEnd = false;
   /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. */
-  replacements: readonly number[] = [];
+  replacementIndices: readonly number[] = [];
   readonly #minReadBytes: number;
   readonly #buffer = new RowBuffer();
   #width = 0;
@@ -56,7 +56,7 @@ export class RowReader {
   #hasPassedStart = false;
   #isFinished = false;
   /** Rows are read again once the body has come up to this offset: enough to read, or twice a long row that goes on. */
-  #nextReadOffset = 0;
+  #readAgainOffset = 0;
   /** The error of the first blank line, which is thrown if a row follows. */
   #blankLineError: MalformedCsv | undefined;
 
@@ -78,7 +78,7 @@ export class RowReader {
   /** Goes to the next row; false if more bytes must come first, or none will. Throws MalformedCsv, UnusableCsv. */
   next(): boolean {
     const buffer = this.#buffer;
-    if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#nextReadOffset) return false;
+    if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#readAgainOffset) return false;
     if (!this.#hasPassedStart && !this.#passBodyStart()) return false;
     while (this.#readLine()) {
       if (this.row.contentEnd > this.row.start) {
@@ -103,10 +103,10 @@ export class RowReader {
   /** Checks the first bytes; false if there are too few of them. */
   #passBodyStart(): boolean {
     const { bytes, end } = this.#buffer;
-    const start = bodyStart(bytes.subarray(0, end), this.#isFinished);
-    if (start === undefined) return false;
-    const { textStart, otherFormat } = start;
-    if (otherFormat !== undefined) throw this.#nextRowError('not_csv', 0, 'a header line', otherFormat.found);
+    const bodyStart = readBodyStart(bytes.subarray(0, end), this.#isFinished);
+    if (bodyStart === undefined) return false;
+    const { textStart, otherFormat } = bodyStart;
+    if (otherFormat !== undefined) throw this.#errorAt('not_csv', 0, 'a header line', otherFormat.found);
     this.#buffer.start = textStart;
     this.#hasPassedStart = true;
     return true;
@@ -117,39 +117,39 @@ export class RowReader {
     const { row } = this;
     const { bytes, start, end } = this.#buffer;
     if (start === end) return false;
-    const nextStart = row.read(bytes, start, end);
+    const rowEnd = row.read(bytes, start, end);
     if (row.failure !== undefined) throw this.#failureError(row.failure);
-    if (nextStart === NO_ROW) return false;
-    this.#buffer.start = nextStart;
+    if (rowEnd === NO_ROW) return false;
+    this.#buffer.start = rowEnd;
     return true;
   }
 
   #checkRow(): void {
     const { start, width, contentEnd } = this.row;
-    const { start: nextStart, end, isLineEndAdded } = this.#buffer;
-    this.replacements = this.#buffer.takeReplacements(contentEnd);
+    const { start: rowEnd, end, isLineEndAdded } = this.#buffer;
+    this.replacementIndices = this.#buffer.takeReplacementIndices(contentEnd);
     if (this.#blankLineError !== undefined) throw this.#blankLineError;
-    this.hasLineEnd = nextStart < end || !isLineEndAdded;
+    this.hasLineEnd = rowEnd < end || !isLineEndAdded;
     if (this.rowNumber === 0) {
-      if (this.replacements.length > 0) throw otherEncodingError();
+      if (this.replacementIndices.length > 0) throw otherEncodingError();
       this.#width = width;
     } else if (width !== this.#width) {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
-      throw this.#nextRowError(reason, start, `${this.#width} cells`, `${width} cells`);
+      throw this.#errorAt(reason, start, `${this.#width} cells`, `${width} cells`);
     }
-    this.#checkLength(start, nextStart);
+    this.#checkLength(start, rowEnd);
   }
 
   /** A blank line is an error if a row comes behind it. */
   #passBlank(): void {
     const { start } = this.row;
-    if (this.rowNumber === 0) throw this.#nextRowError('no_header', start, 'column names', 'a blank line');
-    this.#blankLineError ??= this.#nextRowError('blank_line', start, `${this.#width} cells`, 'a blank line');
+    if (this.rowNumber === 0) throw this.#errorAt('no_header', start, 'column names', 'a blank line');
+    this.#blankLineError ??= this.#errorAt('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
   #checkLength(from: number, to: number): void {
     if (to - from <= MAX_ROW_BYTES) return;
-    throw this.#nextRowError('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} bytes or more`);
+    throw this.#errorAt('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} bytes or more`);
   }
 
   /** Throws if the body ends within a row, or has none. */
@@ -158,8 +158,8 @@ export class RowReader {
     const bodyEnd = isLineEndAdded ? end - 1 : end;
     // Each row has a line end now, so that one which does not end goes on within quotes.
     if (start < end)
-      throw this.#nextRowError('cut_in_quote', bodyEnd, 'a closing quote', 'the end of the body inside quotes');
-    if (this.rowNumber === 0) throw this.#nextRowError('empty_body', start, 'a header line', 'nothing');
+      throw this.#errorAt('cut_in_quote', bodyEnd, 'a closing quote', 'the end of the body inside quotes');
+    if (this.rowNumber === 0) throw this.#errorAt('empty_body', start, 'a header line', 'nothing');
   }
 
   /** Sets the offset up to which the body must come before rows are read again. */
@@ -168,18 +168,18 @@ export class RowReader {
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
     if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
       const bytes = Math.max(this.#minReadBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
-      this.#nextReadOffset = this.#buffer.offsetOf(start) + bytes;
+      this.#readAgainOffset = this.#buffer.offsetOf(start) + bytes;
     }
   }
 
   /** The error of a row that is no CSV. In UTF-16 a header with quotes is none. */
   #failureError({ reason, index }: RowFailure): MalformedCsv | UnusableCsv {
-    if (this.rowNumber === 0 && this.#buffer.takeReplacements(index).length > 0) return otherEncodingError();
-    return this.#nextRowError(reason, index, ...EXPECTED_AND_FOUND[reason]);
+    if (this.rowNumber === 0 && this.#buffer.takeReplacementIndices(index).length > 0) return otherEncodingError();
+    return this.#errorAt(reason, index, ...EXPECTED_AND_FOUND[reason]);
   }
 
-  /** An error at `index` in the row behind the current one. If that begins with a brace, it is a message of the service. */
-  #nextRowError(reason: string, index: number, expected: string, found: string): MalformedCsv {
+  /** An error at `index` in the row that is read: the one behind `rowNumber`. With a brace first it is a JSON message. */
+  #errorAt(reason: string, index: number, expected: string, found: string): MalformedCsv {
     const { bytes, start } = this.row;
     const rowNumber = this.rowNumber + 1;
     const buffer = this.#buffer;

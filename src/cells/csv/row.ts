@@ -52,18 +52,18 @@ export class CsvRow {
   readonly flags = new Uint8Array(MAX_COLUMNS);
 
   /**
-   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. NO_ROW if its line end does
+   * Reads the row of `bytes` that begins at `start`, and returns the index behind its line end. NO_ROW if that does
    * not come before `end`, or with a `failure` if it is no CSV. The byte at `end` must be SENTINEL. Its loops stay in
    * one function, since they run for every byte.
    */
-  read(bytes: Buffer, at: number, end: number): number {
+  read(bytes: Buffer, start: number, end: number): number {
     const { columnNumbers, starts, ends, flags } = this;
     this.bytes = bytes;
-    this.start = at;
+    this.start = start;
     let filledCount = 0;
     let columnNumber = 0;
     let hasBareCr = false;
-    let i = at;
+    let i = start;
     for (;;) {
       let c = bytes[i];
       while (c === COMMA) {
@@ -121,7 +121,7 @@ export class CsvRow {
           continue;
         }
       }
-      if (columnNumber >= MAX_COLUMNS) return this.#fail('too_many_columns', at);
+      if (columnNumber >= MAX_COLUMNS) return this.#fail('too_many_columns', start);
       this.filledCount = filledCount;
       this.hasBareCr = hasBareCr;
       this.width = columnNumber + 1;

@@ -130,7 +130,7 @@ async function* csvRows(input: NamedBytes): NumberedRows<string> {
 function* wholeRows(reader: RowReader, input: NamedBytes): Generator<[number, string[]]> {
   while (reader.next()) {
     // To go on with U+FFFD in place of other bytes would name somebody else.
-    if (reader.replacements.length > 0) throw notUtf8Error(input);
+    if (reader.replacementIndices.length > 0) throw notUtf8Error(input);
     yield [reader.rowNumber, reader.row.texts()];
   }
 }

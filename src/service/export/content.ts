@@ -1,6 +1,6 @@
 import { withStart } from '../../base/byte-streams.ts';
 import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
-import { bodyStart } from '../../cells/csv/body-start.ts';
+import { readBodyStart } from '../../cells/csv/body-start.ts';
 import { type ByteStream, MAX_ANSWER_BYTES } from '../../http/body.ts';
 import type { BodyContent } from './outcomes.ts';
 
@@ -9,7 +9,7 @@ export function contentOf(bytes: Uint8Array): BodyContent {
   const text = Buffer.from(bytes).toString().trim();
   if (text === '') return 'empty';
   if (parseJsonOfKind(Array.isArray, text)?.length === 0) return 'empty_list';
-  return bodyStart(bytes, true)?.otherFormat?.kind ?? 'maybe_csv';
+  return readBodyStart(bytes, true)?.otherFormat?.kind ?? 'maybe_csv';
 }
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
@@ -39,7 +39,7 @@ export async function peekBody(body: ByteStream) {
     const next = await body.next();
     if (next.done === true) return { mayBeCsv: contentOf(start) === 'maybe_csv', stream: withStart(start, body) };
     start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
-    const parsedStart = bodyStart(start.subarray(0, MAX_ANSWER_BYTES), false);
+    const parsedStart = readBodyStart(start.subarray(0, MAX_ANSWER_BYTES), false);
     if (parsedStart !== undefined || start.length >= MAX_ANSWER_BYTES)
       return { mayBeCsv: parsedStart?.otherFormat?.kind === undefined, stream: withStart(start, body) };
   }

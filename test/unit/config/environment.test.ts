@@ -92,8 +92,8 @@ describe('the environment as a configuration', () => {
   ])('reads a secret from the file in NAME_FILE, between %j and %j', (begin, end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `${begin}a token${end}`);
-    const { values, variableByKey } = readVariables(configKeysOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
-    expect([values, variableByKey.get('export_token')]).toEqual([
+    const { values, variableNameByKey } = readVariables(configKeysOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
+    expect([values, variableNameByKey.get('export_token')]).toEqual([
       { export_token: 'a token' },
       'DFINERY_EXPORT_TOKEN_FILE',
     ]);

@@ -12,8 +12,8 @@ const refusal = (more: object) => refusalOf(() => parse(more));
 
 describe('the source configuration', () => {
   it('fills in every documented default', () => {
-    const { config, unknownKeys } = parse();
-    expect(unknownKeys).toEqual([]);
+    const { config, unknownKeyTexts } = parse();
+    expect(unknownKeyTexts).toEqual([]);
     expect(config).toMatchObject({
       lookbackDays: 3,
       settleHours: 3,
@@ -116,8 +116,8 @@ describe('the source configuration', () => {
   });
 
   it('lists unknown keys with the nearest known key, and ignores keys with an underscore', () => {
-    const { unknownKeys } = parse({ lookbackdays: 3, window_days: 1, 메모: 1, __injected: true });
-    expect(unknownKeys).toEqual(['lookbackdays (did you mean lookback_days?)', 'window_days', '메모']);
+    const { unknownKeyTexts } = parse({ lookbackdays: 3, window_days: 1, 메모: 1, __injected: true });
+    expect(unknownKeyTexts).toEqual(['lookbackdays (did you mean lookback_days?)', 'window_days', '메모']);
   });
 
   it('takes a secret that the configuration lacks from the environment, and never prints it', () => {
