@@ -5,7 +5,6 @@ export const LF = 10;
 export const CR = 13;
 export const SPACE = 32;
 export const QUOTE = 34;
-export const NUMBER_SIGN = 35;
 export const PLUS = 43;
 export const COMMA = 44;
 export const HYPHEN = 45;
@@ -22,6 +21,7 @@ export const BACKSLASH = 92;
 export const CLOSE_BRACKET = 93;
 export const LOWER_N = 110;
 export const OPEN_BRACE = 123;
+export const CLOSE_BRACE = 125;
 
 /** The bit that makes an ASCII letter lower case. */
 export const LOWER_BIT = 0x20;

@@ -7,6 +7,12 @@ import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName, type StreamSc
 
 // Names stay as the customer wrote them. Readers take names that differ only in case for one. Of those, the one in
 // lower case, else the first in byte order, keeps its name. The others get the hash of their name in the export.
+//
+//   column of the export      in `events`         in `event_items`
+//   member                    member              none
+//   Member beside member      Member_7c968f       none
+//   a second, a third member  member_e31ab6, member_e31ab6_3
+//   df_items_size             df_items_size       size
 
 const HASH_DIGITS = 6;
 
@@ -54,8 +60,7 @@ function compareByRightToName(a: StreamColumn, b: StreamColumn): number {
 
 /**
  * The names that a column may have. In a stream of items an item column loses its prefix, unless every export has a
- * column of the short name. The last names have the hash of the column's name in the export. Of equal columns, the
- * second gets the hash alone, a further one also its number.
+ * column of the short name. The last names have the hash of the column's name in the export.
  */
 function possibleNames(stream: StreamName, { source, occurrence, group }: HeaderColumn): readonly string[] {
   const fullName = source || UNNAMED_COLUMN;

@@ -1,4 +1,4 @@
-import { isNullText, NUMBER_SIGN, OPEN_BRACE } from '../../base/ascii.ts';
+import { CLOSE_BRACE, isNullText, OPEN_BRACE } from '../../base/ascii.ts';
 import type { ByteBuffer } from '../../base/byte-buffer.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { LOG_ID } from '../../cells/header.ts';
@@ -15,7 +15,8 @@ import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RowSelection, STREAMS, type StreamSchemas } from './streams.ts';
 
 const NULL_JSON = Buffer.from('null');
-const LINE_END = Buffer.from('}}}\n');
+/** Closes the record and its message. */
+const LINE_END = Buffer.from('}}\n');
 
 /** What was written of one stream. */
 export interface StreamStats {
@@ -26,7 +27,7 @@ export interface StreamStats {
   readonly rescuedCells: Map<string, number>;
 }
 
-/** Writes the rows of one file as RECORD lines of one stream. A cell is its number `k` in the row, and no object. */
+/** Writes the rows of one file as RECORD lines of one stream. A cell is its number in the row, and no object. */
 export class RecordEncoder {
   readonly selection: RowSelection;
   readonly #stats: StreamStats;
@@ -34,7 +35,7 @@ export class RecordEncoder {
   readonly #lineStart: Uint8Array;
   /** By column of the file; undefined for a column that is not sent. */
   readonly #columns: (RecordColumn | undefined)[];
-  readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
+  readonly #misfits: { readonly column: RecordColumn; readonly cellNumber: number }[] = [];
   readonly #text = new CellText();
   readonly #classifier = new CellClassifier();
   readonly #lines: ByteBuffer;
@@ -65,34 +66,36 @@ export class RecordEncoder {
 
   /** Appends a row, which has these ids: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
   write(row: CsvRow, rowIds: RowIds): void {
-    const { filledCount } = row;
     const labels = this.#labels;
     const lines = this.#lines;
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (labels.key !== undefined) this.#writeId(labels.key, rowIds);
-    for (let k = 0; k < filledCount; k++) this.#writeCell(row, k);
+    for (let cellNumber = 0; cellNumber < row.filledCount; cellNumber++) this.#writeCell(row, cellNumber);
     if (labels.logId !== undefined && rowIds.logId === undefined) this.#writeId(labels.logId, rowIds);
     if (labels.position !== undefined) this.#writePosition(labels.position, rowIds);
-    this.#makeObject(dataStart);
-    if (this.#misfits.length > 0) this.#writeMisfits(row);
-    else lines.append(LINE_END);
+    if (this.#misfits.length > 0 && labels.rescued !== undefined) this.#writeRescued(labels.rescued, row);
+    this.#closeObject(dataStart);
+    if (this.#misfits.length > 0) this.#writeChanges();
+    lines.append(LINE_END);
     this.#stats.recordCount++;
   }
 
   /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
-  #makeObject(start: number): void {
-    this.#lines.reserve(1);
-    this.#lines.bytes[start] = OPEN_BRACE;
-    this.#lines.end = Math.max(this.#lines.end, start + 1);
+  #closeObject(start: number): void {
+    const lines = this.#lines;
+    lines.reserve(2);
+    lines.bytes[start] = OPEN_BRACE;
+    lines.end = Math.max(lines.end, start + 1);
+    lines.appendByte(CLOSE_BRACE);
   }
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
-  #writeCell(row: CsvRow, k: number): void {
-    const column = this.#columns[row.columnNumbers[k]];
+  #writeCell(row: CsvRow, cellNumber: number): void {
+    const column = this.#columns[row.columnNumbers[cellNumber]];
     if (column === undefined) return;
     const lines = this.#lines;
-    this.#text.read(row, k);
+    this.#text.read(row, cellNumber);
     const { bytes, start, end } = this.#text;
     const { codec } = column;
     const isAbsent = (codec.forms & NULL_TEXT) === 0 && isNullText(bytes, start, end);
@@ -102,7 +105,7 @@ export class RecordEncoder {
       lines.reserve(jsonRoom(end - start));
       lines.end = codec.writeJson(bytes, start, end, lines.bytes, lines.end);
     } else {
-      this.#misfits.push({ column, k });
+      this.#misfits.push({ column, cellNumber });
       lines.append(NULL_JSON);
     }
   }
@@ -113,8 +116,9 @@ export class RecordEncoder {
     lines.append(label);
     this.#writeText(id);
     if (occurrence === 1) return;
-    lines.bytes[lines.end - 1] = NUMBER_SIGN;
-    lines.append(Buffer.from(`${occurrence}"`));
+    // Behind the id stands the closing quote.
+    lines.end--;
+    lines.append(Buffer.from(`#${occurrence}"`));
   }
 
   /** Writes a JSON string. */
@@ -131,28 +135,26 @@ export class RecordEncoder {
     this.#lines.append(Buffer.from(position));
   }
 
-  /** Writes the end of a line with misfits: `,"_rescued":{"age":"x"}},"meta":{"changes":[…]}}}`. */
-  #writeMisfits(row: CsvRow): void {
-    const lines = this.#lines;
-    const { rescuedCells } = this.#stats;
-    const misfits = this.#misfits.splice(0);
-    const rescuedLabel = this.#labels.rescued;
-    if (rescuedLabel !== undefined) {
-      lines.append(rescuedLabel);
-      const objectStart = lines.end;
-      for (const { column, k } of misfits) {
-        lines.append(column.rescuedLabel);
-        this.#text.read(row, k);
-        this.#writeText(this.#text);
-      }
-      this.#makeObject(objectStart);
+  /** Writes the texts of the misfits: `,"_rescued":{"age":"x"}`. */
+  #writeRescued(label: Uint8Array, row: CsvRow): void {
+    this.#lines.append(label);
+    const objectStart = this.#lines.end;
+    for (const { column, cellNumber } of this.#misfits) {
+      this.#lines.append(column.rescuedLabel);
+      this.#text.read(row, cellNumber);
+      this.#writeText(this.#text);
     }
-    const changes = misfits.map(({ column: { propertyName } }) => {
+    this.#closeObject(objectStart);
+  }
+
+  /** Counts the misfits, writes that they are null: `,"meta":{"changes":[…]}`, and forgets them. */
+  #writeChanges(): void {
+    const { rescuedCells } = this.#stats;
+    const changes = this.#misfits.splice(0).map(({ column: { propertyName } }) => {
       rescuedCells.set(propertyName, (rescuedCells.get(propertyName) ?? 0) + 1);
       return `{"field":${JSON.stringify(propertyName)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
     });
-    const endOfRescued = rescuedLabel === undefined ? '' : '}';
-    lines.append(Buffer.from(`${endOfRescued}},"meta":{"changes":[${changes.join(',')}]}}}\n`));
+    this.#lines.append(Buffer.from(`,"meta":{"changes":[${changes.join(',')}]}`));
   }
 }
 

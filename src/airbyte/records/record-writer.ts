@@ -57,7 +57,7 @@ export async function writeRecords(
     const encoders = streams.map((stream, i) => new RecordEncoder(stream, file, stats[i], encoderOptions));
     for await (const reader of readByPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
-        rowIds.read(reader.row);
+        rowIds.refill(reader.row);
         for (const encoder of encoders) {
           const { selection } = encoder;
           if (selection === 'row_per_event' && standsForEvent[rowIndex] === 0) continue;
@@ -97,7 +97,7 @@ async function findEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
     const rowIds = new RowIds(file.columns, EVENTS.idColumn);
     for await (const reader of readByPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
-        rowIds.read(reader.row);
+        rowIds.refill(reader.row);
         positions[rowIndex] = Number(rowIds.position ?? -1);
         const event = rowIds.logId?.latin1;
         if (event === undefined) {
@@ -115,8 +115,8 @@ async function findEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
 
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {
   const { bytes, filledCount, columnNumbers, starts, ends } = row;
-  for (let k = 0; k < filledCount; k++) {
-    if (isItemColumn[columnNumbers[k]] && !isNullText(bytes, starts[k], ends[k])) return true;
+  for (let i = 0; i < filledCount; i++) {
+    if (isItemColumn[columnNumbers[i]] && !isNullText(bytes, starts[i], ends[i])) return true;
   }
   return false;
 }

@@ -5,7 +5,10 @@ import { type HeaderColumn, LOG_ID } from '../../cells/header.ts';
 /** What stands behind the log id in the id of an item: its position, of as many digits as 64 bits hold. */
 const POSITION = /^:0*(\d{1,18})$/;
 
-/** The ids of one row. The examples are of the second row with the id `log-1:007`. One object serves a file. */
+/**
+ * The ids of the row that `refill` read last: one object serves a file. The examples are of the second row with the id
+ * `log-1:007`.
+ */
 export class RowIds {
   /** The id of the row (`log-1:007`): the cell of the id column, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();
@@ -32,7 +35,7 @@ export class RowIds {
     this.#rowCountById = rowCountById;
   }
 
-  read(row: CsvRow): void {
+  refill(row: CsvRow): void {
     const idCellNumber = row.cellOf(this.#idColumnNumber);
     const logIdCellNumber = row.cellOf(this.#logIdColumnNumber);
     if (idCellNumber >= 0) this.id.read(row, idCellNumber);
@@ -56,9 +59,9 @@ export class RowIds {
   #digestOf(row: CsvRow): string {
     const hash = createHash('sha256');
     for (const columnNumber of this.#sortedColumnNumbers) {
-      const k = row.cellOf(columnNumber);
-      if (k < 0) continue;
-      this.#text.read(row, k);
+      const cellNumber = row.cellOf(columnNumber);
+      if (cellNumber < 0) continue;
+      this.#text.read(row, cellNumber);
       const { content } = this.#text;
       const name = this.#names[columnNumber];
       hash.update(`${name.length}:`).update(name).update(`${content.length}:`).update(content);

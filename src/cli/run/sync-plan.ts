@@ -59,8 +59,8 @@ export function forecastOf(
 ) {
   const { days } = plan;
   const least = days.length + (loadsProfiles ? 1 : 0);
-  // To find out the end of an export takes two more.
-  const most = least + (includesToDateOf(plan) === undefined && days.length > 0 ? 2 : 0);
+  // To find out the end of an export takes three more.
+  const most = least + (includesToDateOf(plan) === undefined && days.length > 0 ? 3 : 0);
   return {
     exports_least: least,
     exports_most: most,
