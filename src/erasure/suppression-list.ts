@@ -17,7 +17,8 @@ import { checkWritable, giveToFolderOwner, PRIVATE_FILE_MODE } from '../fs/permi
 import { ensureKey, type KeySource, keyForReading } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line
-// has an HMAC of a person's df_unified_id. If that id is a hash itself, `hash_key` is the check value of its key.
+// has an HMAC of a person's df_unified_id, or of its hash. If only the hash is known, `hash_key` is the check value of
+// its key.
 // Purges append to the list, and never change a line. Downloads leave out the rows of these people.
 //
 // | who reads it       | the file is not there                      | a crash has cut its last line |
@@ -98,10 +99,9 @@ export class SuppressionList {
     { clock, signal, hashKey }: Pick<LockOptions, 'clock' | 'signal'> & { readonly hashKey?: HashKey | undefined },
   ): Promise<number> {
     const unifiedIds = [...people].filter((unifiedId) => !isPlaceholder(unifiedId));
-    // A hash beside its plain id needs no key: downloads know the person by the plain id.
-    const hashesOfPeople = new Set(unifiedIds.map((unifiedId) => hashKey?.hashOf(unifiedId)));
-    const needsKey = (unifiedId: string) => looksHashed(unifiedId) && !hashesOfPeople.has(unifiedId);
-    const newPeople = new Map(unifiedIds.map((id) => [id, needsKey(id) ? hashKey?.keyCheck : undefined]));
+    const newPeople = new Map(unifiedIds.map((id) => [id, looksHashed(id) ? hashKey?.keyCheck : undefined]));
+    // Rows of another place may have the hash of a plain id. It needs no key: downloads know the person by the plain id.
+    for (const id of unifiedIds) if (hashKey && !looksHashed(id)) newPeople.set(hashKey.hashOf(id), undefined);
     const lock = { subject: this.#diskContext.subject, clock, waitMs: LOCK_WAIT_MS, signal };
     await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
     const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(newPeople, checkHeld));

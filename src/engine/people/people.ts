@@ -13,7 +13,7 @@
 // | key                     | what is hashed under it                                                         |
 // | ----------------------- | ------------------------------------------------------------------------------- |
 // | `hashKey` of the query  | cells of hashed columns. A place has one such key, for good                     |
-// | of the suppression list | the unified id of each person on it, in the form that rows had: plain or hashed |
+// | of the suppression list | the unified id of each person on it, or its hash; with `hashKey` both             |
 
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';

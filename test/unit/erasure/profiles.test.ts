@@ -491,6 +491,16 @@ describe('the table user_profiles', () => {
     expect(again.map(({ result }) => JSON.parse(result).suppressed_rows)).toEqual([1, 1, 1]);
   });
 
+  it('of people whom a purge of another place knew by the plain id loses them by their hashes', async () => {
+    erasure.env.DFINERY_HASH_KEY = 'a hash key of at least 32 characters';
+    useProfiles(CSV, {}, { columns_hash: ['df_unified_id'] });
+    await load([row('a'), row('b')], DUCKDB);
+    await load([row('b')], LAKE);
+    expect((await erase('--id', 'A-a', ...only(LAKE))).exit).toBe(0);
+    const restored = await erase('--suppressed', ...only(DUCKDB));
+    expect(restored.places, restored.said).toMatchObject([{ rows_removed: 1 }]);
+  });
+
   it('tells whose an ID is that the service no longer has, unless the person has another one by now', async () => {
     useProfiles(CSV, {}, { user_profiles: true });
     await load([row('a'), row('b')], DUCKDB);
