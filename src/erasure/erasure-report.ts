@@ -50,7 +50,7 @@ export function reportOf(
 /** What the purge found and removed in one place. */
 function placeReport(place: PlaceOutcome, soughtIds: readonly ListedId[]) {
   const { target, address, findings, foreignNames, removal, failure } = place;
-  const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = findings;
+  const { personCount, rowCount, sharedPersonIds, rowCountById, suppressedOthers } = findings;
   const withoutRows = soughtIds.filter(({ id }) => !rowCountById.has(id));
   return {
     target: target.name,
@@ -60,7 +60,7 @@ function placeReport(place: PlaceOutcome, soughtIds: readonly ListedId[]) {
     /** The people of the suppression list, who leave with those of the list. */
     other_people: suppressedOthers.personCount,
     other_rows: suppressedOthers.rowCount,
-    shared: peopleWithOtherIds.size,
+    shared: sharedPersonIds.size,
     ids_without_rows: withoutRows.length,
     /** The rows of the list whose ids have no row in the place; a hundred at most. */
     row_numbers: rowNumbersOf(withoutRows.slice(0, MAX_NAMED_IN_RECORD)),

@@ -50,13 +50,13 @@ export interface SearchSettings {
 /** What all ways together say of the ids of a list. */
 export interface ListedPeople {
   /** Asks a place for their rows. An id whose rows name nobody has no unified id, and is looked up itself. */
-  readonly query: PeopleQuery & { readonly unifiedIdsById: UnifiedIdsById };
+  readonly query: PeopleQuery & { readonly knownUnifiedIdsById: UnifiedIdsById };
   /** The ids that no way found, but for those that were erased before. */
   readonly missedIds: readonly ListedId[];
   /** Number of ids with a profile at the service; null if it was not asked, or exports no profiles. */
   readonly profiledIdCount: number | null;
-  /** The people whom rows name, and whose profile has another external id: the id changed hands. */
-  readonly peopleWithOtherIds: ReadonlySet<string>;
+  /** Of those whom rows name, and whose profile has another external id: the id changed hands. */
+  readonly sharedPersonIds: ReadonlySet<string>;
   /** The ways that were there, in words. */
   readonly usedWays: readonly string[];
   readonly unifiedIdsInMapping: UnifiedIdsById | undefined;
@@ -86,14 +86,14 @@ export async function findListedPeople(
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles: mapping === undefined };
-  const placeSearch = await searchPlaces(query, settings);
+  const placeSearch = await searchPlaces({ ...query, searchesSimilarIds: true }, settings);
 
   // 3. The profiles of the service.
-  const peopleInRows = new Set([...placeSearch.unifiedIdsById.values()].flat().map((id) => personIdOf(id, hashKey)));
+  const personIdsInRows = new Set([...placeSearch.unifiedIdsById.values()].flat().map((id) => personIdOf(id, hashKey)));
   const { profiles, whyNoProfiles } =
     profileService === undefined || ids.size === 0
       ? {}
-      : await findProfilesOfIds({ ids, peopleInRows, hashKey }, profileService, runtime);
+      : await findProfilesOfIds({ ids, personIdsInRows, hashKey }, profileService, runtime);
 
   // 4. All ways together.
   const usedWays = [
@@ -111,10 +111,10 @@ export async function findListedPeople(
   const otherWaysText = usedWays.length === 0 ? '' : ' People are found in the places alone.';
   const similarIdsById = joinIds(profiles?.similarIds, placeSearch.similarIdsById);
   return {
-    query: { ...query, unifiedIdsById },
+    query: { ...query, knownUnifiedIdsById: unifiedIdsById },
     missedIds,
     profiledIdCount: profiles?.unifiedIdsById.size ?? null,
-    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
+    sharedPersonIds: profiles?.sharedPersonIds ?? new Set(),
     usedWays,
     unifiedIdsInMapping,
     warnings: [

@@ -14,8 +14,8 @@ import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileOptions } from
 interface ProfileQuery {
   /** The external ids of the list. */
   readonly ids: ReadonlySet<string>;
-  /** The people whom rows with these ids name, in the form of `personIdOf`. */
-  readonly peopleInRows: ReadonlySet<string>;
+  /** The person ids of those whom rows with these ids name. */
+  readonly personIdsInRows: ReadonlySet<string>;
   readonly hashKey: HashKey | undefined;
 }
 
@@ -64,7 +64,7 @@ class ProfilesOfIds {
   /** An id, and the external id of a profile that differs from it only in its spelling. */
   readonly similarIds: (readonly [id: string, similarIds: readonly [string]])[] = [];
   /** Those whom rows name, and whose profile has an external id that is not on the list. */
-  readonly peopleWithOtherIds = new Set<string>();
+  readonly sharedPersonIds = new Set<string>();
   hasExternalIds = false;
   readonly #query: ProfileQuery;
   readonly #idsBySpelling: Map<string, string[]>;
@@ -101,7 +101,7 @@ class ProfilesOfIds {
   #add(unifiedId: string, externalId: string): void {
     if (isPlaceholder(externalId) || isPlaceholder(unifiedId)) return;
     this.hasExternalIds = true;
-    const { ids, peopleInRows, hashKey } = this.#query;
+    const { ids, personIdsInRows, hashKey } = this.#query;
     for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? [])
       if (id !== externalId) this.similarIds.push([id, [externalId]]);
     if (ids.has(externalId)) {
@@ -109,6 +109,6 @@ class ProfilesOfIds {
       return;
     }
     const personId = personIdOf(unifiedId, hashKey);
-    if (peopleInRows.has(personId)) this.peopleWithOtherIds.add(personId);
+    if (personIdsInRows.has(personId)) this.sharedPersonIds.add(personId);
   }
 }

@@ -66,7 +66,7 @@ export async function planPurge(
   const listedPeople = await findListedPeople(soughtIds, settings, plannedIds);
 
   // 2. Each place: whom it holds of them, and of everybody else on the suppression list.
-  const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople(settings.hashKey) };
+  const query = { ...listedPeople.query, suppressionHmacs: suppressionList.readHmacs(settings.hashKey) };
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
     runtime.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
@@ -131,7 +131,7 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
   const { settings, soughtIds, listedPeople } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * soughtIds.length);
-  const personCount = new Set(peopleOf(plan, places).map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
+  const personCount = new Set(unifiedIdsOf(plan, places).map((unifiedId) => personIdOf(unifiedId, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -140,16 +140,16 @@ export function purgeGuardProblem(plan: PurgePlan, places: readonly PlannedPlace
     );
   }
   const sources = [listedPeople, ...places.map(({ findings }) => findings)];
-  const sharedPeople = new Set(sources.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
-  if (sharedPeople.size === 0 || allowsShared) return undefined;
+  const sharedPersonIds = new Set(sources.flatMap((source) => [...source.sharedPersonIds]));
+  if (sharedPersonIds.size === 0 || allowsShared) return undefined;
   return (
-    `${formatCount(sharedPeople.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
+    `${formatCount(sharedPersonIds.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
     'the ID changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
   );
 }
 
 /** The unified ids of everybody of the ways and of the rows of places. */
-export const peopleOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]): string[] => [
-  ...[...listedPeople.query.unifiedIdsById.values()].flat(),
+export const unifiedIdsOf = ({ listedPeople }: PurgePlan, places: readonly PlannedPlace[]): string[] => [
+  ...[...listedPeople.query.knownUnifiedIdsById.values()].flat(),
   ...places.flatMap(({ findings }) => [...findings.unifiedIds]),
 ];

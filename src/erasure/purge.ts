@@ -5,7 +5,7 @@ import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { Removal } from '../targets/contract.ts';
 import type { LineContent } from './ledger/lines.ts';
-import { type PlannedPlace, type PurgePlan, peopleOf, purgeGuardProblem } from './purge-plan.ts';
+import { type PlannedPlace, type PurgePlan, purgeGuardProblem, unifiedIdsOf } from './purge-plan.ts';
 import { refuseOlderList } from './suppression-list.ts';
 
 /** What a purge has done in the places of its plan. */
@@ -31,7 +31,7 @@ export interface PlaceOutcome extends PlannedPlace {
  */
 export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { runtime, suppressionList, hashKey } = plan.settings;
-  await suppressionList.add(peopleOf(plan, plan.places), { ...runtime, hashKey });
+  await suppressionList.add(unifiedIdsOf(plan, plan.places), { ...runtime, hashKey });
   const places: PlaceOutcome[] = [];
   for (const [i, place] of plan.places.entries()) {
     runtime.signal.throwIfAborted();
@@ -67,7 +67,7 @@ async function purgePlace(
   let { findings } = place;
   try {
     // 1. Lock: the target keeps other writers out, and looks the people up anew.
-    const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople(hashKey) };
+    const query = { ...listedPeople.query, suppressionHmacs: suppressionList.readHmacs(hashKey) };
     const removal = await (await target.peopleOperations(place)).purge(query, async (findingsNow) => {
       findings = findingsNow;
       // 2. Guards.
@@ -100,7 +100,7 @@ function purgeLines(place: string, findings: PeopleFindings, plan: PurgePlan): L
   const { settings, ledger, soughtIds, listedPeople } = plan;
   const linesOfIds = soughtIds.map(({ id, request }) => {
     const rows = findings.rowCountById.get(id) ?? 0;
-    const found = rows > 0 || (listedPeople.query.unifiedIdsById.get(id) ?? []).length > 0;
+    const found = rows > 0 || (listedPeople.query.knownUnifiedIdsById.get(id) ?? []).length > 0;
     const isDue = request === 'due';
     return { kind: 'purge', id: ledger.keys.idKey.hashOf(id), place, rows, found, request: isDue } as const;
   });

@@ -9,7 +9,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { looksHashed, type SuppressedPeople } from '../engine/people/people.ts';
+import { looksHashed, type SuppressionHmacs } from '../engine/people/people.ts';
 import { whyUnreadable, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
@@ -74,10 +74,10 @@ export class SuppressionList {
   }
 
   /** Reads the people for a purge. Throws UserError for one who is known by a hash under another key than this. */
-  readPeople(hashKey: HashKey | undefined): SuppressedPeople {
-    const { keyChecks, ...people } = this.#readForPurge();
+  readHmacs(hashKey: HashKey | undefined): SuppressionHmacs {
+    const { keyChecks, ...hmacs } = this.#readForPurge();
     this.#refuseOtherHashes(keyChecks, hashKey);
-    return people;
+    return hmacs;
   }
 
   /** How many people are on the list. */

@@ -25,20 +25,20 @@ export type RowConditions = ByTable<string>;
  * of the query is not that of the place.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
-  const { ids, suppressedPeople, hashKey } = query;
+  const { ids, suppressionHmacs, hashKey } = query;
 
   // 1. The rows that hold an id.
   const searches = await searchTables(place, query);
 
   // 2. The unified ids of these rows, beside those that other ways have found.
-  const { unifiedIdsById, soughtIds } = await findUnifiedIds(searches, query);
+  const { unifiedIdsById, soughtUnifiedIds } = await findUnifiedIds(searches, query);
 
   // 3. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
   const groupsByTable: RowGroup[][] = [];
   for (const search of searches) {
-    const suppressedIds = await search.unifiedColumn.suppressedIds(suppressedPeople);
-    const unifiedLookUp = await search.unifiedColumn.lookUp([...soughtIds, ...suppressedIds]);
+    const suppressedIds = await search.unifiedColumn.suppressedIds(suppressionHmacs);
+    const unifiedLookUp = await search.unifiedColumn.lookUp([...soughtUnifiedIds, ...suppressedIds]);
     conditions[search.name] = conditionSql(search, unifiedLookUp);
     groupsByTable.push(await groupRows(search, unifiedLookUp));
   }
@@ -46,9 +46,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 4. Who these rows are of, and how many each id has.
   const counts = countPeople(groupsByTable.flat(), hashKey);
 
-  // 5. Of ids without a row: the ids there that are probably the same. A query with unified ids comes
-  // after another search, which has named them: to look again would take most of the time of this one.
-  const missingIds = query.unifiedIdsById ? [] : ids.filter((id) => !counts.rowCountById.has(id));
+  // 5. Of ids without a row: the ids there that are probably the same.
+  const missingIds = query.searchesSimilarIds ? ids.filter((id) => !counts.rowCountById.has(id)) : [];
   const similarIds: IdInCell[][] = [];
   for (const { externalColumn } of searches) similarIds.push((await externalColumn?.similarIds(missingIds)) ?? []);
 
@@ -85,8 +84,8 @@ async function searchTables(place: SearchedPlace, query: PeopleQuery): Promise<T
     const unifiedColumn = idColumnOf(table, UNIFIED_ID, hashKey);
     const column = ids.length > 0 && source ? idColumnOf(table, source, hashKey) : undefined;
     const externalColumn = (await column?.exists()) ? column : undefined;
-    const soughtIds = ids.map((id) => ({ id, queryIds: [id] }));
-    const externalLookUp = (await externalColumn?.lookUp(soughtIds)) ?? NO_LOOK_UP;
+    const soughtExternalIds = ids.map((id) => ({ id, queryIds: [id] }));
+    const externalLookUp = (await externalColumn?.lookUp(soughtExternalIds)) ?? NO_LOOK_UP;
     searches.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }
   return searches;
@@ -103,8 +102,8 @@ function idColumnOf(table: SearchedTable, source: string, hashKey: HashKey | und
 }
 
 /**
- * The unified ids of each id: those that the query has, and those of rows that hold the id. `soughtIds`: these unified
- * ids without placeholders.
+ * The unified ids of each id: those that the query has, and those of rows that hold the id. `soughtUnifiedIds`: these
+ * without placeholders.
  */
 async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQuery) {
   const { ids, byColumn } = query;
@@ -112,16 +111,16 @@ async function findUnifiedIds(searches: readonly TableSearch[], query: PeopleQue
   for (const search of searches) groupsByTable.push(await groupRows(search, NO_LOOK_UP));
   const groups = groupsByTable.flat();
   const unifiedIdsById = joinIds(
-    query.unifiedIdsById,
+    query.knownUnifiedIdsById,
     // An id that is looked up in `df_unified_id` is a unified id itself, also that of somebody without events.
     byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]] as const) : [],
     groups.flatMap(({ queryIds, unifiedIds }) => Array.from(queryIds, (id) => [id, unifiedIds] as const)),
   );
-  const soughtIds = ids.flatMap((queryId) => {
+  const soughtUnifiedIds = ids.flatMap((queryId) => {
     const unifiedIds = (unifiedIdsById.get(queryId) ?? []).filter((unifiedId) => !isPlaceholder(unifiedId));
     return unifiedIds.map((id) => ({ id, queryIds: [queryId] }));
   });
-  return { unifiedIdsById, soughtIds };
+  return { unifiedIdsById, soughtUnifiedIds };
 }
 
 /** Rows that have the same ids in their cells. */
@@ -166,23 +165,23 @@ function countPeople(leavingGroups: readonly RowGroup[], hashKey: HashKey | unde
   const groupsOfIds = leavingGroups.filter(({ queryIds }) => queryIds.size > 0);
   const suppressedGroups = leavingGroups.filter(({ queryIds }) => queryIds.size === 0);
   const unifiedIdsOf = (groups: readonly RowGroup[]) => new Set(groups.flatMap(({ unifiedIds }) => unifiedIds));
-  const peopleIn = (groups: readonly RowGroup[]) =>
+  const personIdsIn = (groups: readonly RowGroup[]) =>
     new Set(Array.from(unifiedIdsOf(groups), (unifiedId) => personIdOf(unifiedId, hashKey)));
   const countRows = (groups: readonly RowGroup[]) => groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  const peopleOfIds = peopleIn(groupsOfIds);
+  const personIdsOfQuery = personIdsIn(groupsOfIds);
   const rowCountById = new Map<string, number>();
   for (const { queryIds, rowCount } of groupsOfIds) {
     for (const id of queryIds) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
   }
-  const otherPeople = [...peopleIn(suppressedGroups)].filter((person) => !peopleOfIds.has(person));
+  const otherPersonIds = [...personIdsIn(suppressedGroups)].filter((personId) => !personIdsOfQuery.has(personId));
   return {
     unifiedIds: unifiedIdsOf(groupsOfIds),
-    personCount: peopleOfIds.size,
+    personCount: personIdsOfQuery.size,
     rowCountById,
     rowCount: countRows(groupsOfIds),
     namelessRowCount: countRows(groupsOfIds.filter(({ unifiedIds }) => unifiedIds.length === 0)),
-    peopleWithOtherIds: peopleIn(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
-    suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedGroups) },
+    sharedPersonIds: personIdsIn(groupsOfIds.filter(({ hasOtherId }) => hasOtherId)),
+    suppressedOthers: { personCount: otherPersonIds.length, rowCount: countRows(suppressedGroups) },
   };
 }
 

@@ -6,7 +6,7 @@ import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rescueKey, typedColumns } from '../../table/tables.ts';
 import type { Engine, SqlParameters } from '../session/engine.ts';
-import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressedPeople } from './people.ts';
+import { columnsNamed, joinIds, looksHashed, type SearchedTable, type SuppressionHmacs } from './people.ts';
 import { foldedSql, usualSpellings } from './spelling.ts';
 
 /** An id that is looked up in a column. Several may have the same `id`. */
@@ -93,9 +93,9 @@ export class IdColumn {
   }
 
   /** The ids in its cells that are on the suppression list, by the id or by its hash. */
-  async suppressedIds(suppressedPeople: SuppressedPeople | undefined): Promise<SoughtId[]> {
-    if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
-    const { key, hmacs } = suppressedPeople;
+  async suppressedIds(suppressionHmacs: SuppressionHmacs | undefined): Promise<SoughtId[]> {
+    if (suppressionHmacs === undefined || suppressionHmacs.hmacs.length === 0) return [];
+    const { key, hmacs } = suppressionHmacs;
     const idSqls = this.#hashKey === undefined ? ['cell'] : ['cell', hmacSql('cell', 'hash_key')];
     const isSuppressedSql = (idSql: string) => `${hmacSql(idSql, 'list_key')} IN (SELECT unnest($hmacs))`;
     const sql = `SELECT cell FROM ${this.#distinctCellsSql} WHERE ${anyOfSql(idSqls.map(isSuppressedSql))}`;

@@ -51,15 +51,17 @@ export interface PeopleQuery {
   readonly byColumn?: string | undefined;
   /** True to look the ids up in the table `user_profiles`, too, as exact text. */
   readonly searchesProfiles?: boolean | undefined;
+  /** True to find `similarIdsById`, which takes most of the time of a search. */
+  readonly searchesSimilarIds?: boolean | undefined;
   /** Unified ids of the ids that profiles, a mapping or other places have; those of this place's rows are added. */
-  readonly unifiedIdsById?: UnifiedIdsById | undefined;
+  readonly knownUnifiedIdsById?: UnifiedIdsById | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
-  readonly suppressedPeople?: SuppressedPeople | undefined;
+  readonly suppressionHmacs?: SuppressionHmacs | undefined;
 }
 
-/** The people of a suppression list: an HMAC of each `df_unified_id`, or of its hash, under a key. */
-export interface SuppressedPeople {
+/** The people of a suppression list, each by an HMAC of the `df_unified_id`, or of its hash, under a key. */
+export interface SuppressionHmacs {
   readonly key: HashKey;
   readonly hmacs: readonly string[];
 }
@@ -80,8 +82,8 @@ export interface PeopleFindings {
   readonly rowCount: number;
   /** Number of those that name nobody: no suppression list can keep them away. */
   readonly namelessRowCount: number;
-  /** The people whose rows also carry other ids in the column. */
-  readonly peopleWithOtherIds: ReadonlySet<string>;
+  /** The person ids of those whose rows also carry other ids in the column. */
+  readonly sharedPersonIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly suppressedOthers: { readonly personCount: number; readonly rowCount: number };
   /** True if events have the column of the query, be it in `_rescued` alone. */
@@ -112,6 +114,6 @@ export const columnsNamed = ({ columns }: TableState, name: string): StoredColum
 /** True for a text that may be a hash of a value. */
 export const looksHashed = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
 
-/** An id that is equal for a unified id and its hash, so that both count as one person. */
+/** The person id: it is equal for a unified id and its hash, so that both count as one person. */
 export const personIdOf = (unifiedId: string, hashKey: HashKey | undefined): string =>
   hashKey === undefined || looksHashed(unifiedId) ? unifiedId : hashKey.hashOf(unifiedId);

@@ -65,7 +65,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
     ]);
     await load([{ id: 'e5', df_unified_id: 'u1' }], {}, D2);
     const people = await look({ byColumn: 'member', ids: ['a', 'b', 'none'] });
-    expect(people).toMatchObject({ personCount: 2, rowCount: 5, peopleWithOtherIds: new Set() });
+    expect(people).toMatchObject({ personCount: 2, rowCount: 5, sharedPersonIds: new Set() });
     expect(Object.fromEntries(people.rowCountById)).toEqual({ a: 4, b: 1 });
     expect(await purge({ byColumn: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 4, left: ['e3'] });
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
@@ -104,7 +104,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e4', df_unified_id: 'null' },
     ]);
     const unifiedIdsById = { x: ['u1', 'u2', 'u9'], y: ['u8'], z: ['u3'], w: ['null', ' '] };
-    const query = { ids: ['x', 'y', 'w'], unifiedIdsById: new Map(Object.entries(unifiedIdsById)) };
+    const query = { ids: ['x', 'y', 'w'], knownUnifiedIdsById: new Map(Object.entries(unifiedIdsById)) };
     const rowCountById = new Map([['x', 2]]);
     expect(await look(query)).toMatchObject({ personCount: 2, rowCountById, rowCount: 2 });
     expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3', 'e4'] });
@@ -120,8 +120,8 @@ describe('people in a place', () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const byColumn of ['nowhere', 'empty']) {
       expect(await look({ byColumn, ids: ['x'] })).toMatchObject({ personCount: 0, rowCount: 0 });
-      const unifiedIdsById = new Map([['x', ['u1']]]);
-      expect(await look({ byColumn, ids: ['x'], unifiedIdsById })).toMatchObject({ personCount: 1, rowCount: 1 });
+      const knownUnifiedIdsById = new Map([['x', ['u1']]]);
+      expect(await look({ byColumn, ids: ['x'], knownUnifiedIdsById })).toMatchObject({ personCount: 1, rowCount: 1 });
     }
   });
 
@@ -157,9 +157,9 @@ describe('people in a place', () => {
     expect(await look({ byColumn: 'member', ids: ['a'] })).toMatchObject({
       personCount: 2,
       rowCount: 4,
-      peopleWithOtherIds: new Set(['u1']),
+      sharedPersonIds: new Set(['u1']),
     });
-    expect((await look({ byColumn: 'member', ids: ['a', 'b'] })).peopleWithOtherIds).toEqual(new Set());
+    expect((await look({ byColumn: 'member', ids: ['a', 'b'] })).sharedPersonIds).toEqual(new Set());
   });
 
   it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
@@ -168,10 +168,10 @@ describe('people in a place', () => {
     const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
     await loadHashed(D1, rows, ['member'], hashKey);
     const ids = names.map((text) => text.toUpperCase());
-    expect((await look({ byColumn: 'member', ids, hashKey })).similarIdsById.size).toBe(40);
+    expect((await look({ byColumn: 'member', ids, hashKey, searchesSimilarIds: true })).similarIdsById.size).toBe(40);
     await loadHashed(D2, [{ id: 'x', df_unified_id: 'u', member: hashKey.hashOf('A-1') }], ['member'], hashKey);
     const others = ['a-1', 'A-1 ', '00A-1'];
-    const { similarIdsById } = await look({ byColumn: 'member', ids: others, hashKey });
+    const { similarIdsById } = await look({ byColumn: 'member', ids: others, hashKey, searchesSimilarIds: true });
     expect([...similarIdsById.keys()].sort()).toEqual(others.toSorted());
   });
 
@@ -192,12 +192,12 @@ describe('people in a place', () => {
     expect(await look(query)).toMatchObject({
       personCount: 2,
       rowCount: 4,
-      peopleWithOtherIds: new Set(),
+      sharedPersonIds: new Set(),
       rowCountById: new Map([['a', 4]]),
     });
     expect((await look(query)).unifiedIds).toEqual(new Set(['u1', 'u3', hash('u1'), hash('u3')]));
-    const unifiedIdsById = new Map([['x', ['u2']]]);
-    expect(await look({ ids: ['x'], unifiedIdsById, hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
+    const knownUnifiedIdsById = new Map([['x', ['u2']]]);
+    expect(await look({ ids: ['x'], knownUnifiedIdsById, hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
     expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
 
@@ -207,15 +207,15 @@ describe('people in a place', () => {
     const query = {
       byColumn: 'member',
       ids: ['a'],
-      unifiedIdsById: new Map([['a', [hashKey.hashOf('u1')]]]),
-      suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
+      knownUnifiedIdsById: new Map([['a', [hashKey.hashOf('u1')]]]),
+      suppressionHmacs: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
       hashKey,
     };
     expect(await look(query)).toMatchObject({
       personCount: 1,
       unifiedIds: new Set(['u1']),
       rowCount: 1,
-      peopleWithOtherIds: new Set(),
+      sharedPersonIds: new Set(),
       suppressedOthers: { personCount: 1, rowCount: 1 },
     });
     expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
@@ -268,7 +268,7 @@ describe('people in a place', () => {
 
   it('of the suppression list are refused without the key if some rows have df_unified_id hashed', async () => {
     await loadHashed(D1, [{ id: 'e1', df_unified_id: hashKey.hashOf('u1') }], ['df_unified_id'], hashKey);
-    const query = { ids: [], suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u1'))] } };
+    const query = { ids: [], suppressionHmacs: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u1'))] } };
     for (const key of [undefined, otherKey])
       await expect(look({ ...query, hashKey: key })).rejects.toThrow('hash_key is missing or another one');
     expect(await look({ ...query, hashKey })).toMatchObject({ suppressedOthers: { personCount: 1, rowCount: 1 } });
@@ -286,7 +286,7 @@ describe('people in a place', () => {
 
   it('need no key, though their ids look like hashes, unless rows have these as hashes', async () => {
     const unifiedId = 'a1'.repeat(32);
-    const query = { ids: ['a'], unifiedIdsById: new Map([['a', [unifiedId]]]) };
+    const query = { ids: ['a'], knownUnifiedIdsById: new Map([['a', [unifiedId]]]) };
     await load([{ id: 'e1', df_unified_id: unifiedId }]);
     expect(await look(query)).toMatchObject({ rowCount: 1 });
     await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf(unifiedId) }], ['df_unified_id'], hashKey);

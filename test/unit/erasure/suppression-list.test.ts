@@ -105,7 +105,7 @@ describe('a suppression list', () => {
     const refusal = /by a hash of df_unified_id that this configuration does not make\..*come back/;
     for (const hashKey of [undefined, otherKey]) {
       expect(() => load({ hashKey })).toThrow(refusal);
-      expect(() => listOf().readPeople(hashKey && new HashKey(hashKey))).toThrow(refusal);
+      expect(() => listOf().readHmacs(hashKey && new HashKey(hashKey))).toThrow(refusal);
     }
   });
 
