@@ -79,15 +79,18 @@ async function runSteps(options: ErasureOptions): Promise<ErasureResult> {
 
   // 5. Report: what it says of people is in the ledger by now.
   const report = reportOf(plan, 'executed', runtime.clock.now() - beganAt, purgeOutcome, requestResult);
-  const requestsFailure = requestResult && requestFailure(plan, report, requestResult.stoppedBy);
-  return { report, failure: worstOf([...(purgeOutcome?.failures ?? []), requestsFailure]) };
+  const requestFailure = requestResult && failureOfRequests(plan, report, requestResult.stoppedBy);
+  return { report, failure: joinFailures([...(purgeOutcome?.failures ?? []), requestFailure]) };
 }
 
 /** If the service rejects so many ids, and has never confirmed one, the ids are probably of another kind. */
 const MIN_REJECTED = 10;
 
-/** The failure of requests that were stopped, or left ids undecided or rejected; undefined if that is no failure. */
-function requestFailure(
+/**
+ * The failure of the requests, by the first of these that holds: an answer stopped them; the field of the ids is probably
+ * wrong; ids are undecided; ids were rejected, unless `onRejected` lets them pass. Undefined if none holds.
+ */
+function failureOfRequests(
   { options, ledger }: ErasurePlan,
   { done, rejected, undecided, rejected_codes, undecided_codes, places }: ErasureReport,
   stoppedBy: RequestResult['stoppedBy'],
@@ -119,7 +122,7 @@ function requestFailure(
 }
 
 /** These failures as one, with the exit code of the most severe; undefined if there are none. */
-function worstOf(failures: readonly (UserError | undefined)[]): UserError | undefined {
+function joinFailures(failures: readonly (UserError | undefined)[]): UserError | undefined {
   const sorted = failures.filter((failure) => failure !== undefined).sort(bySeverity);
   const [worst] = sorted;
   if (sorted.length < 2) return worst;

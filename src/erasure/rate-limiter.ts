@@ -13,13 +13,13 @@ const MAX_RESET_MS = 60 * MINUTE_MS;
  */
 export class RateLimiter {
   readonly #clock: Clock;
-  readonly #gapMs: number;
+  readonly #spacingMs: number;
   #nextDue = Number.NEGATIVE_INFINITY;
   #pausedUntil = 0;
 
   constructor(clock: Clock, requestsPerMinute: number) {
     this.#clock = clock;
-    this.#gapMs = (MINUTE_MS / requestsPerMinute) * SLACK;
+    this.#spacingMs = (MINUTE_MS / requestsPerMinute) * SLACK;
   }
 
   /** Time (ms) during which nothing is sent; 0 when sending is allowed. */
@@ -34,7 +34,7 @@ export class RateLimiter {
       if (this.pausedMs > 0) await this.#clock.sleep(this.pausedMs, signal);
       const now = this.#clock.now();
       const due = Math.max(this.#nextDue, now);
-      this.#nextDue = due + this.#gapMs;
+      this.#nextDue = due + this.#spacingMs;
       if (due > now) await this.#clock.sleep(due - now, signal);
     } while (this.pausedMs > 0);
   }

@@ -18,14 +18,13 @@ import { ensureKey, type KeySource, keyForReading } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line
 // has an HMAC of a person's df_unified_id, or of its hash. If only the hash is known, `hash_key` is the check value of
-// its key.
-// Purges append to the list, and never change a line. Downloads leave out the rows of these people.
+// its key. Purges append to the list, and never change a line. Downloads leave out the rows of these people.
 //
-// | who reads it       | the file is not there                      | a crash has cut its last line |
-// | ------------------ | ------------------------------------------ | ----------------------------- |
-// | a load             | empty; refused if a configuration names it | refused                       |
-// | a purge            | empty                                      | the line does not count       |
-// | a purge, to append | made                                       | the line is removed           |
+// | who reads it       | the file is not there                      | its last line is cut within its text |
+// | ------------------ | ------------------------------------------ | ------------------------------------ |
+// | a load             | empty; refused if a configuration names it | refused                              |
+// | a purge            | empty                                      | the line does not count              |
+// | a purge, to append | made                                       | the line is removed                  |
 
 type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
@@ -95,21 +94,21 @@ export class SuppressionList {
    * which is on disk then. Throws UserError, also if another purge holds the lock too long.
    */
   async add(
-    people: Iterable<string>,
+    unifiedIds: Iterable<string>,
     { clock, signal, hashKey }: Pick<LockOptions, 'clock' | 'signal'> & { readonly hashKey?: HashKey | undefined },
   ): Promise<number> {
-    const unifiedIds = [...people].filter((unifiedId) => !isPlaceholder(unifiedId));
-    const newPeople = new Map(unifiedIds.map((id) => [id, looksHashed(id) ? hashKey?.keyCheck : undefined]));
+    const namingIds = [...unifiedIds].filter((unifiedId) => !isPlaceholder(unifiedId));
+    const keyCheckByNewId = new Map(namingIds.map((id) => [id, looksHashed(id) ? hashKey?.keyCheck : undefined]));
     // Rows of another place may have the hash of a plain id. It needs no key: downloads know the person by the plain id.
-    for (const id of unifiedIds) if (hashKey && !looksHashed(id)) newPeople.set(hashKey.hashOf(id), undefined);
+    for (const id of namingIds) if (hashKey && !looksHashed(id)) keyCheckByNewId.set(hashKey.hashOf(id), undefined);
     const lock = { subject: this.#diskContext.subject, clock, waitMs: LOCK_WAIT_MS, signal };
     await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
-    const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(newPeople, checkHeld));
+    const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(keyCheckByNewId, checkHeld));
     return await withDiskErrors(this.#diskContext, appending);
   }
 
-  /** `newPeople`: of each unified id the check value of the key without which a load would not know the person, if any. */
-  async #append(newPeople: ReadonlyMap<string, string | undefined>, checkHeld: () => void): Promise<number> {
+  /** `keyCheckByNewId`: by unified id, the check of the key without which a load would not know the person, if any. */
+  async #append(keyCheckByNewId: ReadonlyMap<string, string | undefined>, checkHeld: () => void): Promise<number> {
     const secret = await ensureKey(this.#keySource);
     const file = await open(this.path, 'a+', PRIVATE_FILE_MODE);
     try {
@@ -117,7 +116,7 @@ export class SuppressionList {
       const text = await file.readFile('utf8');
       const wholeText = wholeLines(text);
       const { key, hmacs } = this.#parse(wholeText, secret);
-      const keyCheckByNewHmac = new Map(Array.from(newPeople, ([id, keyCheck]) => [key.hashOf(id), keyCheck]));
+      const keyCheckByNewHmac = new Map(Array.from(keyCheckByNewId, ([id, keyCheck]) => [key.hashOf(id), keyCheck]));
       for (const hmac of hmacs) keyCheckByNewHmac.delete(hmac);
       const header = { v: 1, kind: 'suppression', key_check: key.keyCheck };
       const newLines = [

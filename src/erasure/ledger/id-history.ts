@@ -8,7 +8,7 @@ export interface DecidingAnswer extends Pick<LineOf<'after'>, 'at' | 'code'> {
 interface PlacePurge extends Pick<LineOf<'purge'>, 'at' | 'place'> {
   rows: number;
   /** True if people of the id were found, who are on the suppression list, or rows that name nobody. */
-  found: boolean;
+  hasFound: boolean;
   /** By when; null for a purge that is not finished: no line says so. */
   removedAt: string | null;
   /** True if something of the place could not be read or removed. */
@@ -89,7 +89,7 @@ export class IdHistory {
    */
   erasedFrom(places: readonly string[], newListAt: string): 'none' | 'some' | 'all' {
     const purges = this.purges.filter(({ removedAt }) => removedAt === null || removedAt > newListAt);
-    if (!purges.some(({ found, removedAt }) => found && removedAt !== null)) return 'none';
+    if (!purges.some(({ hasFound, removedAt }) => hasFound && removedAt !== null)) return 'none';
     const lastPurges = places.map((place) => purges.findLast((purge) => purge.place === place));
     const isWhole = lastPurges.every((purge) => purge?.unreached === false && purge.removedAt !== null);
     return isWhole ? 'all' : 'some';
@@ -131,10 +131,11 @@ export class IdHistory {
    */
   #beginPurge({ at, place, rows, found = false }: LineOf<'purge'>): void {
     const unfinished = this.#unfinishedPurge(place);
-    if (unfinished === undefined) this.purges.push({ at, place, rows, found, removedAt: null, unreached: false });
+    if (unfinished === undefined)
+      this.purges.push({ at, place, rows, hasFound: found, removedAt: null, unreached: false });
     else {
       unfinished.rows = Math.max(unfinished.rows, rows);
-      unfinished.found ||= found;
+      unfinished.hasFound ||= found;
     }
   }
 

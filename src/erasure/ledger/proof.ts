@@ -50,7 +50,7 @@ function provedIdOf({ id, rowNumber }: ListedId, ledgerHistory: LedgerHistory, {
     state,
     asked_at: openRequest?.sentAt ?? null,
     answers,
-    removals: purges.map(({ removedAt: removed_at, found: _, ...purge }) => ({ ...purge, removed_at })),
+    removals: purges.map(({ removedAt: removed_at, hasFound: _, ...purge }) => ({ ...purge, removed_at })),
     unpurged: unpurgedPlaces(idHistory),
     shown,
   };
