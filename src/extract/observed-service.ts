@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/export-scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { checkClocks } from '../service/clock-check.ts';
+import { clockWarning, requireCloseClocks } from '../service/clock-check.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
 import { includesToDateOf, type RunPlan } from './which-days.ts';
 
@@ -38,7 +38,8 @@ export class ObservedService implements ExportService {
     return this.#service.export(request, signal, async (answer) => {
       this.answeredExports++;
       const { clock, logger } = this.#runtime;
-      const warning = checkClocks(clock.now(), answer.serverTime);
+      requireCloseClocks(clock.now(), answer.serverTime);
+      const warning = clockWarning(clock.now(), answer.serverTime);
       if (warning !== undefined && !this.#hasWarnedOfClocks) logger.warn('clock.apart', warning);
       this.#hasWarnedOfClocks ||= warning !== undefined;
       return use(answer.kind === 'data' ? { ...answer, stream: this.#counted(answer.stream) } : answer);

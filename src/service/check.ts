@@ -7,7 +7,7 @@ import { MalformedCsv } from '../cells/csv/malformed.ts';
 import { missingColumns } from '../cells/header.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
-import { checkClocks } from './clock-check.ts';
+import { requireCloseClocks } from './clock-check.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
 import { type EventRequest, InterruptedExport, type RequestFailure } from './export/export-service.ts';
@@ -31,36 +31,37 @@ const CONNECT_TIMEOUT_MS = 3_500;
 const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
 
 /** What came of a request. `usable`: an export, or none within the time. */
-interface CheckAnswer extends Omit<RequestFailure, 'kind'> {
+interface CheckOutcome extends Omit<RequestFailure, 'kind'> {
   readonly kind: RequestFailure['kind'] | 'usable';
 }
 
 /** The kind of a verdict, and the clause of its message. */
-type KindAndClause = readonly [kind: CheckVerdict['kind'], clause: string];
+type VerdictParts = readonly [kind: CheckVerdict['kind'], clause: string];
 
-const tryLater = ({ clause }: CheckAnswer): KindAndClause => ['later', `${sentenceOf(clause)} Try again later`];
-const checkAddress = ({ clause }: CheckAnswer): KindAndClause => ['config', `${clause}: is base_url right?`];
+const tryLater = ({ clause }: CheckOutcome): VerdictParts => ['later', `${sentenceOf(clause)} Try again later`];
+const checkAddress = ({ clause }: CheckOutcome): VerdictParts => ['config', `${clause}: is base_url right?`];
 
-const VERDICTS: Record<CheckAnswer['kind'], (answer: CheckAnswer, host: string, serviceId: string) => KindAndClause> = {
-  usable: ({ clause }) => ['usable', clause],
-  empty: (answer) => {
-    if (answer.code === NOT_FOUND_CODE) return checkAddress(answer);
-    return ['usable', `${answer.clause}, and accepts token and service: there seem to be no events yet`];
-  },
-  gone: ({ clause }) => ['usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`],
-  wait: () => ['usable', 'the service answers, but its limit of exports is reached. A run waits by itself'],
-  invalid: ({ code }, host, serviceId) => {
-    const id = JSON.stringify(serviceId);
-    return ['config', `${host} does not know service_id ${id}, or its token is another service's (${code})`];
-  },
-  config: ({ clause }) => ['config', clause],
-  unsupported: ({ clause }) => ['config', clause],
-  retry: (answer) => (answer.code === HTML_PAGE_CODE ? checkAddress(answer) : tryLater(answer)),
-  retry_or_split: tryLater,
-};
+const VERDICTS: Record<CheckOutcome['kind'], (outcome: CheckOutcome, host: string, serviceId: string) => VerdictParts> =
+  {
+    usable: ({ clause }) => ['usable', clause],
+    empty: (outcome) => {
+      if (outcome.code === NOT_FOUND_CODE) return checkAddress(outcome);
+      return ['usable', `${outcome.clause}, and accepts token and service: there seem to be no events yet`];
+    },
+    gone: ({ clause }) => ['usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`],
+    wait: () => ['usable', 'the service answers, but its limit of exports is reached. A run waits by itself'],
+    invalid: ({ code }, host, serviceId) => {
+      const id = JSON.stringify(serviceId);
+      return ['config', `${host} does not know service_id ${id}, or its token is another service's (${code})`];
+    },
+    config: ({ clause }) => ['config', clause],
+    unsupported: ({ clause }) => ['config', clause],
+    retry: (outcome) => (outcome.code === HTML_PAGE_CODE ? checkAddress(outcome) : tryLater(outcome)),
+    retry_or_split: tryLater,
+  };
 
 /** True if the event that is asked for may be the reason. It is not for a web page, although that is a `retry`. */
-const mayDependOnEvent = ({ kind, code }: CheckAnswer): boolean =>
+const mayDependOnEvent = ({ kind, code }: CheckOutcome): boolean =>
   code !== HTML_PAGE_CODE && ['empty', 'invalid', 'retry', 'retry_or_split'].includes(kind);
 
 /**
@@ -76,39 +77,39 @@ export async function checkService(
   const { host } = new URL(baseUrl);
   const client = new ExportClient({ ...config, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   let quotaReport: QuotaReport = {};
-  let firstAnswer: CheckAnswer | undefined;
-  const ask = (request: EventRequest, timedSignal: AbortSignal): Promise<CheckAnswer> =>
+  let firstOutcome: CheckOutcome | undefined;
+  const ask = (request: EventRequest, timedSignal: AbortSignal): Promise<CheckOutcome> =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
-      checkClocks(clock.now(), answer.serverTime);
-      return answer.kind === 'data' ? answerOfBody(answer.stream, host) : answer;
+      requireCloseClocks(clock.now(), answer.serverTime);
+      return answer.kind === 'data' ? outcomeOfBody(answer.stream, host) : answer;
     });
   logger.info('check.cost', 'This check costs one export of the hourly limit, sometimes two.');
   try {
     signal.throwIfAborted();
-    const answer = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
+    const outcome = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
       // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      firstAnswer = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (!mayDependOnEvent(firstAnswer)) return firstAnswer;
+      firstOutcome = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
+      if (!mayDependOnEvent(firstOutcome)) return firstOutcome;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       return ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal);
     }).catch((error: unknown) => {
       signal.throwIfAborted();
-      return error instanceof TimeLimitReached ? lateAnswer(host, firstAnswer) : answerForError(error);
+      return error instanceof TimeLimitReached ? outcomeAtTimeLimit(host, firstOutcome) : outcomeOfError(error);
     });
-    const [kind, clause] = VERDICTS[answer.kind](answer, host, serviceId);
-    return { kind, code: answer.code, message: sentenceOf(clause), quotaReport };
+    const [kind, clause] = VERDICTS[outcome.kind](outcome, host, serviceId);
+    return { kind, code: outcome.code, message: sentenceOf(clause), quotaReport };
   } finally {
     await client.close();
   }
 }
 
-async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Promise<CheckAnswer> {
-  const notAnExport = (code: string, why: string): CheckAnswer => ({
+async function outcomeOfBody(stream: AsyncIterable<Uint8Array>, host: string): Promise<CheckOutcome> {
+  const notAnExport = (code: string, why: string): CheckOutcome => ({
     kind: 'config',
     code,
     clause: `${host} answers, but not with an export of events (${why}): is base_url right?`,
@@ -124,20 +125,20 @@ async function answerOfBody(stream: AsyncIterable<Uint8Array>, host: string): Pr
 }
 
 /**
- * What stands for an answer that did not come in time. A service that failed for the event may fail again. One that
+ * What came of the requests when the time was over. A service that failed for the event may fail again. One that
  * refuses the configuration does so at once: if it refused the event alone, it is computing an export without it.
  */
-function lateAnswer(host: string, firstAnswer: CheckAnswer | undefined): CheckAnswer {
-  if (firstAnswer?.kind === 'retry' || firstAnswer?.kind === 'retry_or_split') return firstAnswer;
-  const statement = firstAnswer
-    ? `gave nothing for an event that does not exist (${firstAnswer.code}), and no export of all events`
+function outcomeAtTimeLimit(host: string, firstOutcome: CheckOutcome | undefined): CheckOutcome {
+  if (firstOutcome?.kind === 'retry' || firstOutcome?.kind === 'retry_or_split') return firstOutcome;
+  const statement = firstOutcome
+    ? `gave nothing for an event that does not exist (${firstOutcome.code}), and no export of all events`
     : 'takes connections, but sent no export';
   const clause = `${host} ${statement} within ${formatDuration(CHECK_TIMEOUT_MS)}: an export may need longer than this check waits. Only a sync can show that.`;
   return { kind: 'usable', code: 'slow', clause };
 }
 
-/** What stands for an answer that did not come, or that no run could use. Throws a defect. */
-function answerForError(error: unknown): CheckAnswer {
+/** What came of a request that ended with this error. Throws a defect. */
+function outcomeOfError(error: unknown): CheckOutcome {
   if (error instanceof InterruptedExport) return error.failure;
   if (!(error instanceof UserError)) throw error;
   const { kind, message } = error;

@@ -7,9 +7,9 @@ import { BodyMismatch, networkProblem } from '../http/failures.ts';
 import { withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits } from './deletion-outcomes.ts';
+import { operationRequest } from './operation-request.ts';
 import { matchOutcome } from './outcome-table.ts';
 import { type QuotaReport, readQuotaReport } from './quota-report.ts';
-import { serviceRequest } from './service-request.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
@@ -51,7 +51,7 @@ export class DeletionClient {
   async deleteProfile(externalId: string, signal: AbortSignal, hasConfirmed: boolean): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     const { clock, serviceId, importToken } = this.#options;
-    const request = serviceRequest(
+    const request = operationRequest(
       '/api/v1/identities/delete',
       serviceId,
       { access_token: importToken.reveal() },

@@ -3,9 +3,11 @@ import { createLogger, type Logger, type LogSink } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
+import type { DayResult } from '../../extract/download/day-download.ts';
 import { DownloadQueue } from '../../extract/download/download-queue.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { loadSnapshot } from '../../extract/profile-snapshot.ts';
+import { removeFiles } from '../../extract/spool.ts';
 import { logNotes } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
@@ -67,7 +69,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
     await deps.heartbeat.beatWhile(loadSnapshot(undefined, deps.config, deps, write));
     await output.writeStatus('COMPLETE');
   } catch (error) {
-    await output.fail(error);
+    await output.failOrThrow(error);
   }
 }
 
@@ -97,7 +99,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
       const plan = planStream(output.configuredStream, state, deps.config, now);
       streams.push(new StreamProgress(output, plan, { ...deps, logger }));
     } catch (error) {
-      await output.fail(error);
+      await output.failOrThrow(error);
     }
   }
   for (const stream of streams) await stream.start();
@@ -107,7 +109,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   } catch (error) {
     // Once all streams have ended, no stream is left that could be told of the failure.
     if (!streams.some(isRunning)) throw error;
-    for (const stream of streams.filter(isRunning)) await stream.fail(error);
+    for (const stream of streams.filter(isRunning)) await stream.failOrThrow(error);
   }
 }
 
@@ -120,11 +122,30 @@ async function deliverDays(streams: readonly StreamProgress[], deps: ReadDeps): 
     while (streams.some(isRunning)) {
       const nextResult = await deps.heartbeat.beatWhile(dayResults.next());
       if (nextResult.done === true) break;
-      await StreamProgress.deliver(nextResult.value, streams, (day, schemas) => writeDay(day, EVENTS, schemas, deps));
+      await deliverDay(nextResult.value, streams, deps);
     }
   } finally {
     await downloads.close();
   }
+}
+
+/**
+ * Delivers the result of the next day to those of `streams` that read it. They get its records, in one pass for all.
+ * Behind them comes the state of each, and COMPLETE behind its last day. Removes the files of the day.
+ */
+async function deliverDay(result: DayResult, streams: readonly StreamProgress[], deps: ReadDeps): Promise<void> {
+  const readers = streams.filter(({ output, plan }) => output.isRunning && plan.days.includes(result.day));
+  const recipients: StreamProgress[] = [];
+  for (const stream of readers) if (await stream.accept(result)) recipients.push(stream);
+  if (result.kind === 'downloaded') {
+    const { checkedDay } = result;
+    const schemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
+    const stats = await writeDay(checkedDay, EVENTS, schemas, deps);
+    for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
+    await removeFiles(checkedDay.files);
+  }
+  for (const stream of readers)
+    if (stream.plan.days.at(-1) === result.day && isRunning(stream)) await stream.complete();
 }
 
 const isRunning = ({ output }: StreamProgress): boolean => output.isRunning;

@@ -4,7 +4,7 @@
 //   AirbyteStream      what `discover` offers: its name, its schema, its modes
 //   ConfiguredStream   what the user chose of that, in the catalog
 //   StreamPlan         the days to read, decided by `stream-plans.ts` from its saved state
-//   StreamProgress     its days while they are read, what they came to, and its cursor
+//   StreamProgress     it while it is read: the `RunResults` of its days, and its state after them
 //   StreamOutput       what the platform is told of it
 //   StreamSchemas      the properties of its records; `StreamStats`: what was written of them
 

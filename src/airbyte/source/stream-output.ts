@@ -12,9 +12,8 @@ export class StreamOutput {
   readonly descriptor: ConfiguredStream['descriptor'];
   readonly schemas: StreamSchemas['schemas'];
   failure: UserError | undefined;
-  /** True from STARTED to COMPLETE or INCOMPLETE. */
-  isRunning = false;
   readonly #context: VerbContext;
+  #lastStatus: StreamStatus | undefined;
   #lastState: object | undefined;
   readonly #loggedColumns = new Set<string>();
 
@@ -26,9 +25,14 @@ export class StreamOutput {
     this.#context = context;
   }
 
+  /** True from STARTED to COMPLETE or INCOMPLETE. */
+  get isRunning(): boolean {
+    return this.#lastStatus === 'STARTED' || this.#lastStatus === 'RUNNING';
+  }
+
   /** `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
   writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
-    this.isRunning = status === 'STARTED' || status === 'RUNNING';
+    this.#lastStatus = status;
     const { writer, clock } = this.#context;
     return writer.write(streamStatusMessage(this.descriptor, status, clock.now(), waitingUntil));
   }
@@ -65,7 +69,7 @@ export class StreamOutput {
   }
 
   /** Ends the stream; its last state remains valid. Throws what is no failure: a stop, a closed stdout, a defect. */
-  async fail(error: unknown): Promise<void> {
+  async failOrThrow(error: unknown): Promise<void> {
     const { writer, clock, redactor, signal } = this.#context;
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;

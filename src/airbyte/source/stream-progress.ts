@@ -1,22 +1,17 @@
 import { earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import type { CheckedDay, Receipt } from '../../extract/checked-day.ts';
+import type { Receipt } from '../../extract/checked-day.ts';
 import type { DayResult } from '../../extract/download/day-download.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import { RunResults } from '../../extract/run-results.ts';
-import { removeFiles } from '../../extract/spool.ts';
 import { cursorOf } from '../../extract/which-days.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
-import type { StreamSchemas } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 
 /** Least number of days whose receipts a state keeps. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
-
-/** Writes the records of a day for these streams, and returns what was written of each, in their order. */
-type WriteDay = (day: CheckedDay, streams: readonly StreamSchemas[]) => Promise<readonly StreamStats[]>;
 
 /** A stream of events while it is read: what its days come to, and its state after them. A failure ends it alone. */
 export class StreamProgress {
@@ -40,30 +35,11 @@ export class StreamProgress {
     const state = this.#state ?? { version: 1, from_date: cursorOf(this.plan), days: {} };
     await this.#writeState(state, 0);
     await this.output.writeStatus('RUNNING');
-    if (this.plan.days.length === 0) await this.#complete();
-  }
-
-  /**
-   * Delivers the result of the next day to those of `streams` that read it. They get its records, in one pass for all.
-   * Behind them comes the state of each, and COMPLETE behind its last day. Removes the files of the day.
-   */
-  static async deliver(result: DayResult, streams: readonly StreamProgress[], writeRecords: WriteDay): Promise<void> {
-    const readers = streams.filter(({ output, plan }) => output.isRunning && plan.days.includes(result.day));
-    const recipients: StreamProgress[] = [];
-    for (const stream of readers) if (await stream.#accept(result)) recipients.push(stream);
-    if ('checkedDay' in result) {
-      const { receipt, files } = result.checkedDay;
-      const schemas = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
-      const stats = await writeRecords(result.checkedDay, schemas);
-      for (const [i, stream] of recipients.entries()) await stream.#finishDay(receipt, stats[i]);
-      await removeFiles(files);
-    }
-    for (const stream of readers)
-      if (stream.plan.days.at(-1) === result.day && stream.output.isRunning) await stream.#complete();
+    if (this.plan.days.length === 0) await this.complete();
   }
 
   /** Counts the result of a day. Returns true if its records are to be written. It may end the stream with a failure. */
-  async #accept(result: DayResult): Promise<boolean> {
+  async accept(result: DayResult): Promise<boolean> {
     try {
       if ('checkedDay' in result && this.plan.keepsDuplicates) this.#requireKnownEnd();
       const checkedDay = this.#results.add(result);
@@ -72,13 +48,13 @@ export class StreamProgress {
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
       return checkedDay !== undefined;
     } catch (error) {
-      await this.fail(error);
+      await this.failOrThrow(error);
       return false;
     }
   }
 
   /** Writes the state behind the records of a day: an `ExportState` with the receipts of days. */
-  async #finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
+  async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
     const state = stateAfter(this.#state, this.#results.receipts, this.#results.commitInfo());
     const receipts = [...this.#results.receipts].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -93,29 +69,29 @@ export class StreamProgress {
    * Writes a state. That of a full refresh has the id of its job, by which a later attempt goes on. Until it is complete,
    * its states say so: what it sent may be lost.
    */
-  #writeState(state: ExportState, recordCount: number, isComplete = false): Promise<void> {
+  #writeState(state: ExportState, recordCount: number, isFinished = false): Promise<void> {
     if (this.plan.mode !== 'refresh') return this.output.writeState(state, recordCount);
     const { syncId } = this.output.configuredStream;
-    const unfinished = !isComplete && { unfinished_refresh: true };
+    const unfinished = !isFinished && { unfinished_refresh: true };
     return this.output.writeState({ ...state, sync_id: syncId, ...unfinished }, recordCount);
   }
 
   /** Ends the stream: COMPLETE, or a failure if a day was lost, or if nothing could be read. */
-  async #complete(): Promise<void> {
+  async complete(): Promise<void> {
     try {
       this.#results.finish();
     } catch (error) {
-      return this.fail(error);
+      return this.failOrThrow(error);
     }
     this.#results.logEnd();
     if (this.plan.mode === 'refresh' && this.#state !== undefined) await this.#writeState(this.#state, 0, true);
     await this.output.writeStatus('COMPLETE');
   }
 
-  /** Logs what became of its days, and ends the stream. Throws as `StreamOutput.fail`. */
-  fail(error: unknown): Promise<void> {
+  /** Logs what became of its days, and ends the stream. Throws as its output does. */
+  failOrThrow(error: unknown): Promise<void> {
     this.#results.logEnd(error);
-    return this.output.fail(error);
+    return this.output.failOrThrow(error);
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */

@@ -7,9 +7,9 @@ import { type ByteStream, checkCharset, firstBytes } from '../../http/body.ts';
 import { BodyMismatch, networkProblem } from '../../http/failures.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
+import { operationRequest } from '../operation-request.ts';
 import { matchOutcome } from '../outcome-table.ts';
 import { readQuotaReport } from '../quota-report.ts';
-import { serviceRequest } from '../service-request.ts';
 import { contentOf, peekBody, reasonIn } from './content.ts';
 import {
   type ExportAnswer,
@@ -85,7 +85,7 @@ export class ExportClient implements ExportService {
     const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
     const [path, body] = pathAndBodyOf(request);
     try {
-      const outgoing = serviceRequest(path, serviceId, headers, body);
+      const outgoing = operationRequest(path, serviceId, headers, body);
       return await waitLimit.waitFor(this.#transport.send(outgoing, waitLimit.signal));
     } catch (error) {
       waitLimit.callerSignal.throwIfAborted();
