@@ -15,7 +15,7 @@ export interface FileLayout {
   /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
   readonly hasAllColumns: boolean;
   /** The path of a new file, from the root of the storage. */
-  newPath(day: Day, table: TableName): string;
+  newStoragePath(day: Day, tableName: TableName): string;
   /** Derives the name of a column from that in the export; absent: the same. */
   columnNameOf?(source: string): string;
   loadedAtType(timezone: string | null): DuckDbType;
@@ -36,7 +36,7 @@ export const fileProgramColumns = ({ loadedAtType }: FileLayout, timezone: strin
 ];
 
 /** All columns that a file can have but its partition, in their order. */
-export function fileColumns(layout: FileLayout, { columns, timezone }: TableState): FileColumns {
+export function tableColumnsOf(layout: FileLayout, { columns, timezone }: TableState): FileColumns {
   const zone = zoneOf(timezone);
   return new Map([
     ...fileProgramColumns(layout, timezone).map(({ name, type }) => [name, type] as const),

@@ -36,7 +36,7 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   /** False if the place was surely never loaded. */
   mayBeLoaded(storage: S): Promise<boolean>;
   /** Refuses files of others where those of a table without rows would lie. */
-  refuseForeignFiles(storage: S, table: TableName): Promise<void>;
+  refuseForeignFiles(storage: S, tableName: TableName): Promise<void>;
   /** Refuses, before a first load, a storage in which commits of two writers would overwrite each other. */
   refuseUnsafeCommits(storage: S): Promise<void>;
 
@@ -91,8 +91,8 @@ export interface OpenPlace<S extends Storage = Storage> {
   readonly refusesForeignProfiles: boolean;
 }
 
-export const foreignFilesError = (address: string, table: TableName): UserError =>
+export const foreignFilesError = (address: string, tableName: TableName): UserError =>
   configError(
-    `${address}/${table} holds files that this program did not write: give another place, or move them away` +
-      `${table === 'events' ? '' : ', or set user_profiles to false'}.`,
+    `${address}/${tableName} holds files that this program did not write: give another place, or move them away` +
+      `${tableName === 'events' ? '' : ', or set user_profiles to false'}.`,
   );

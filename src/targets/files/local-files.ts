@@ -25,13 +25,13 @@ export class LocalFiles {
   }
 
   /** A path at which no file is yet. */
-  newPath(): string {
+  newLocalPath(): string {
     return join(this.#folder, randomUUID());
   }
 
   /** The local path of a new file, or of a stored one: on a disk the file itself, else a copy, made once. */
-  async pathOf({ path, localPath: newPath }: TableFile & Partial<NewFile>): Promise<string> {
-    const knownPath = newPath ?? this.#localPaths.get(path);
+  async localPathOf({ path, localPath: newFilePath }: TableFile & Partial<NewFile>): Promise<string> {
+    const knownPath = newFilePath ?? this.#localPaths.get(path);
     if (knownPath !== undefined) return knownPath;
     // Errors of DuckDB name the folder of a copy: it tells the table, and the day.
     const copyPath = join(this.#folder, dirname(path), randomUUID());

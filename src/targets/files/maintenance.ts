@@ -48,11 +48,11 @@ async function findFileProblems(place: OpenPlace, version: PlaceVersion): Promis
   }
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
-    const localPath = await place.localFiles.pathOf(file);
+    const localPath = await place.localFiles.localPathOf(file);
     const hash = await withDiskErrors({ path: localPath, verb: 'used' }, hashFile(localPath).catch(undefinedIfAbsent));
     if (hash === undefined) problems.push(`${file.path} is missing`);
     else if (hash !== file.sha256) {
-      const isOfDay = file.table === EVENTS.name;
+      const isOfDay = file.tableName === EVENTS.name;
       const remedy = isOfDay ? syncAdvice([file.day]) : 'remove it and sync with user_profiles set to true';
       problems.push(`${file.path} is not the file that was written: put the right copy back, or ${remedy}`);
     }
@@ -73,7 +73,7 @@ async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceRep
 function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
   const plan = (version: PlaceVersion) => planPrune(version, firstKeptDay, options.clock.now());
   if (!execute) return readPlace(format, options, async (_place, version) => plan(version).result);
-  return withPlace(format, options, 'change', async (place, versionAtOpen) => {
+  return withPlace(format, options, 'purge or prune', async (place, versionAtOpen) => {
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
       return plan(version);
@@ -88,9 +88,9 @@ function planPrune({ state, damagedFiles }: PlaceVersion, firstKeptDay: Day, now
   const { events } = state;
   const { days: daysWithRows, rows } = prunableBefore(events.receipts, firstKeptDay);
   const receipts = withPrunedDays(events.receipts, daysWithRows, now);
-  const damagedDays = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+  const damagedDays = damagedFiles.filter(({ tableName }) => tableName === EVENTS.name).map(({ day }) => day);
   const days = [...new Set([...daysWithRows, ...damagedDays.filter((day) => day < firstKeptDay)])].sort();
-  const fileChanges = days.map((day) => ({ table: EVENTS.name, day, newFile: undefined }));
+  const fileChanges = days.map((day) => ({ tableName: EVENTS.name, day, newFile: undefined }));
   const change = { kind: 'prune', state: { ...state, events: { ...events, receipts } }, fileChanges } as const;
   return { change, result: { days, rows } };
 }

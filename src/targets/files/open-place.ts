@@ -14,8 +14,8 @@ import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
 /** What a place is opened for, and the options of that. */
 type Opening =
-  /** `read` changes nothing. `change` removes rows of a place that was loaded, or tries whether it could. */
-  | { readonly purpose: 'read' | 'change'; readonly options: PlaceOptions }
+  /** `read` changes nothing. Purge and prune remove rows of a loaded place; a preview tries if they could. */
+  | { readonly purpose: 'read' | 'purge or prune'; readonly options: PlaceOptions }
   /** Adds and replaces rows, and removes expired files. Makes a missing place, and refuses one of another program. */
   | { readonly purpose: 'load'; readonly options: LoadOptions };
 
@@ -33,7 +33,7 @@ export async function openPlace(
   let engine: Engine | undefined;
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
-    if (purpose === 'change' && !(await format.mayBeLoaded(storage))) throw notLoadedError(options.address);
+    if (purpose === 'purge or prune' && !(await format.mayBeLoaded(storage))) throw notLoadedError(options.address);
     if (purpose === 'load') await format.refuseForeignFiles(storage, EVENTS.name);
     runFolder =
       purpose === 'read' || workFolder === undefined
@@ -53,7 +53,7 @@ export async function openPlace(
       refusesForeignProfiles: purpose === 'load' && options.loadsProfiles,
     };
     const version = await format.read(place);
-    if (purpose === 'change') requireLoaded(place, version);
+    if (purpose === 'purge or prune') requireLoaded(place, version);
     if (purpose === 'load') {
       const { isLoaded, state } = version;
       if (!isLoaded) await format.refuseUnsafeCommits(storage);
@@ -96,7 +96,7 @@ export async function withUserErrors<T>({ options, runFolder }: OpenPlace, work:
 export async function withPlace<T>(
   format: FilesFormat,
   options: PlaceOptions,
-  purpose: 'read' | 'change',
+  purpose: 'read' | 'purge or prune',
   work: Work<T>,
 ): Promise<T> {
   const { place, version } = await openPlace(format, { purpose, options });

@@ -57,17 +57,17 @@ export async function hashFile(path: string): Promise<string> {
 /** Writes a query into a new local file, which the next commit may store. The receipt has the number of its rows. */
 export async function writeTableFile(
   localFiles: LocalFiles,
-  table: TableName,
+  tableName: TableName,
   query: string,
   receipt: StoredReceipt,
 ): Promise<NewFile> {
   const { day } = receipt;
   const { engine, layout } = localFiles;
-  const localPath = localFiles.newPath();
+  const localPath = localFiles.newLocalPath();
   const metadata = {
     'dfinery.version': VERSION,
     [METADATA_KEYS.receipt]: JSON.stringify(receipt),
-    [METADATA_KEYS.table]: table,
+    [METADATA_KEYS.table]: tableName,
   };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
   const options = [
@@ -81,6 +81,6 @@ export async function writeTableFile(
   const columns = await readFileColumns(engine, localPath);
   const { size: bytes } = await stat(localPath);
   const sha256 = await hashFile(localPath);
-  const path = layout.newPath(day, table);
-  return { table, day, path, localPath, rows, bytes, columns, sha256 };
+  const path = layout.newStoragePath(day, tableName);
+  return { tableName, day, path, localPath, rows, bytes, columns, sha256 };
 }

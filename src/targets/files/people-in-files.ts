@@ -25,7 +25,7 @@ export const peopleOperationsOfFiles = (format: FilesFormat, options: PlaceOptio
     readPlace(format, options, async (place, version) => (await findPeopleInFiles(place, version, query)).findings),
   rows: (query) => streamRows(format, options, query),
   previewPurge: (query) =>
-    withPlace(format, options, 'change', async (place, version) => {
+    withPlace(format, options, 'purge or prune', async (place, version) => {
       const { findings } = await place.engine.transaction(() => planRemoval(place, version, query));
       const foreignFiles = await format.findForeignFiles(place, version);
       return { findings, foreignNames: foreignFiles.map(({ path }) => path) };
@@ -59,7 +59,7 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
  * that began before can then no longer commit.
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<Removal> {
-  return withPlace(format, options, 'change', async (place, versionAtOpen) => {
+  return withPlace(format, options, 'purge or prune', async (place, versionAtOpen) => {
     const { engine, localFiles } = place;
     const { version: versionAfter, result } = await format.commit(place, versionAtOpen, async (version) => {
       requireLoaded(place, version);
@@ -122,7 +122,7 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
   const { state, files, damagedFiles, removedDays } = version;
   const { address } = place.options;
   const warnings = damageWarnings(version).map((message) => `${address}: ${message}`);
-  const lacksProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
+  const lacksProfiles = damagedFiles.some(({ tableName }) => tableName === USER_PROFILES.name);
   if (lacksProfiles && query.searchesProfiles && query.ids.length > 0) {
     throw configError(`People could be missed. ${warnings.join(' ')} Or give --mapping FILE.`);
   }
@@ -157,7 +157,7 @@ async function planRemoval(place: OpenPlace, version: PlaceVersion, query: Peopl
     const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
     const tableAfter = withoutRows(tableBefore, rowsLost, changedAt);
     stateAfter = withTable(stateAfter, table, tableAfter);
-    const filesWithPeople = version.files.filter((file) => file.table === table.name && rowsLost.has(file.day));
+    const filesWithPeople = version.files.filter((file) => file.tableName === table.name && rowsLost.has(file.day));
     rewrites.push(...filesWithPeople.map((file) => ({ file, tableAfter, leavingSql })));
   }
   await place.storage.checkErasable(rewrites.map(({ file }) => file.path));

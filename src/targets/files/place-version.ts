@@ -8,7 +8,7 @@ import type { FileColumns } from './file-layout.ts';
 
 /** A file of a table: all rows of a day, or of the profiles. */
 export interface TableFile {
-  readonly table: TableName;
+  readonly tableName: TableName;
   /** Of the profiles: the day of their receipt. */
   readonly day: Day;
   /** Path from the root of the storage, with `/`. */
@@ -27,7 +27,7 @@ export interface NewFile extends TableFile {
 }
 
 /** A file that is damaged, or not as the state of the place has it. */
-export type DamagedFile = Pick<TableFile, 'table' | 'day' | 'path'>;
+export type DamagedFile = Pick<TableFile, 'tableName' | 'day' | 'path'>;
 
 export interface PlaceVersion {
   /** False before the first commit. */
@@ -43,7 +43,7 @@ export interface PlaceVersion {
 
 /** A sentence about each table with damaged files. */
 export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
-  const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+  const days = damagedFiles.filter(({ tableName }) => tableName === EVENTS.name).map(({ day }) => day);
   const warnings: string[] = [];
   if (days.length > 0)
     warnings.push(
@@ -62,7 +62,7 @@ export const bytesIn = ({ files }: PlaceVersion): number => files.reduce((sum, {
 
 /** A change of the file of a day, or of the profiles. */
 export interface FileChange {
-  readonly table: TableName;
+  readonly tableName: TableName;
   readonly day: Day;
   /** It replaces the file that is there; undefined if no row is left. */
   readonly newFile: NewFile | undefined;

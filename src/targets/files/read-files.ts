@@ -9,7 +9,7 @@ import { isEngineFailure } from '../../engine/session/engine-errors.ts';
 import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type TableName, type TypedColumn, typedColumns } from '../../table/tables.ts';
-import { type FileColumns, fileColumns, fileProgramColumns, PARTITION_COLUMN } from './file-layout.ts';
+import { type FileColumns, fileProgramColumns, PARTITION_COLUMN, tableColumnsOf } from './file-layout.ts';
 import type { LocalFiles } from './local-files.ts';
 import { countRowsOfFile, readParquetSql } from './parquet-file.ts';
 import type { PlaceVersion, TableFile } from './place-version.ts';
@@ -24,18 +24,18 @@ const COPY_CONCURRENCY = 4;
  */
 export async function relationSqlOf(
   localFiles: LocalFiles,
-  table: TableName,
-  state: TableState,
+  tableName: TableName,
+  tableState: TableState,
   files: readonly TableFile[],
 ): Promise<string> {
-  const tableFiles = files.filter((file) => file.table === table);
-  const tableColumns = fileColumns(localFiles.layout, state);
+  const tableFiles = files.filter((file) => file.tableName === tableName);
+  const tableColumns = tableColumnsOf(localFiles.layout, tableState);
   const earlierTypesOf = ({ columns }: TableFile) =>
     JSON.stringify([...columns].filter(([name, type]) => tableColumns.get(name) !== type));
   // Each SELECT reads files in which the same columns have the same earlier types.
   const groups = tableFiles.length === 0 ? [[]] : groupBy(tableFiles, earlierTypesOf).values();
   const queries: string[] = [];
-  for (const group of groups) queries.push(await selectFilesSql(localFiles, table, state, group));
+  for (const group of groups) queries.push(await selectFilesSql(localFiles, tableName, tableState, group));
   return `(${queries.join(' UNION ALL ')})`;
 }
 
@@ -45,11 +45,11 @@ const DAY_SQL = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-
 /** The SELECT of the rows of files in which no column has two types; without a file it has no row. */
 async function selectFilesSql(
   localFiles: LocalFiles,
-  table: TableName,
-  state: TableState,
+  tableName: TableName,
+  tableState: TableState,
   files: readonly TableFile[],
 ) {
-  const { columns, timezone } = state;
+  const { columns, timezone } = tableState;
   const zone = zoneOf(timezone);
   const typesInFiles: FileColumns = new Map(files.flatMap((file) => [...file.columns]));
   const programSqls = fileProgramColumns(localFiles.layout, timezone).map(({ name, type }) => {
@@ -59,10 +59,10 @@ async function selectFilesSql(
     const valueSql = widenedSql(column, typesInFiles.get(column.name), zone);
     return `${castToTypeSql(valueSql, column.type, zone)} AS ${identifier(column.name)}`;
   });
-  const daySqls = table === EVENTS.name ? [`${DAY_SQL} AS ${PARTITION_COLUMN}`] : [];
+  const daySqls = tableName === EVENTS.name ? [`${DAY_SQL} AS ${PARTITION_COLUMN}`] : [];
   const select = [...daySqls, ...programSqls, ...columnSqls].join(', ');
   if (files.length === 0) return `SELECT ${select} FROM (SELECT '' AS ${PATH_COLUMN} WHERE false)`;
-  const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localFiles.pathOf(file));
+  const paths = await mapConcurrently(files, COPY_CONCURRENCY, (file) => localFiles.localPathOf(file));
   const relation = readParquetSql(paths, literal(PATH_COLUMN));
   return `SELECT ${select} FROM ${relation}`;
 }
@@ -81,8 +81,8 @@ export async function countRowsInFiles(
 ): Promise<Map<Day, number>> {
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
-    if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    const localPath = await localFiles.pathOf(file);
+    if (file.tableName !== EVENTS.name || !days.includes(file.day)) continue;
+    const localPath = await localFiles.localPathOf(file);
     try {
       rowsByDay.set(file.day, await countRowsOfFile(localFiles.engine, localPath));
     } catch (error) {

@@ -1,7 +1,7 @@
 import { identifier } from '../../base/sql.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS } from '../../table/tables.ts';
-import { fileColumns, hasCurrentColumns } from './file-layout.ts';
+import { hasCurrentColumns, tableColumnsOf } from './file-layout.ts';
 import type { LocalFiles } from './local-files.ts';
 import { writeTableFile } from './parquet-file.ts';
 import type { FileChange, PlaceChange, TableFile } from './place-version.ts';
@@ -17,18 +17,18 @@ export async function rewriteFile(
   tableState: TableState,
   leavingSql = 'false',
 ): Promise<FileChange> {
-  const { table, day, path } = file;
+  const { tableName, day, path } = file;
   const receipt = tableState.receipts.get(day);
   if (receipt === undefined) throw new RangeError(`${path} has no receipt`);
-  if (receipt.rows_stored === 0) return { table, day, newFile: undefined };
+  if (receipt.rows_stored === 0) return { tableName, day, newFile: undefined };
   const { layout } = localFiles;
-  const tableColumns = [...fileColumns(layout, tableState).keys()];
+  const tableColumns = [...tableColumnsOf(layout, tableState).keys()];
   const columns = tableColumns.filter((name) => layout.hasAllColumns || file.columns.has(name));
   // The condition may be about a column that the file lacks.
-  const relation = await relationSqlOf(localFiles, table, tableState, [file]);
+  const relation = await relationSqlOf(localFiles, tableName, tableState, [file]);
   const query = `SELECT ${columns.map(identifier).join(', ')} FROM ${relation} WHERE NOT ${leavingSql}`;
-  const newFile = await writeTableFile(localFiles, table, query, receipt);
-  if (newFile.rows === receipt.rows_stored) return { table, day, newFile };
+  const newFile = await writeTableFile(localFiles, tableName, query, receipt);
+  if (newFile.rows === receipt.rows_stored) return { tableName, day, newFile };
   throw new RangeError(`${path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
 }
 
@@ -39,11 +39,11 @@ export async function* rewriteOutdated(
   { state, fileChanges }: PlaceChange,
 ): AsyncGenerator<FileChange> {
   const { layout } = localFiles;
-  const tableColumns = fileColumns(layout, state.events);
+  const tableColumns = tableColumnsOf(layout, state.events);
   for (const file of files) {
-    const { table, day, columns } = file;
-    const isReplaced = fileChanges.some((change) => change.table === table && change.day === day);
-    if (isReplaced || table !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
+    const { tableName, day, columns } = file;
+    const isReplaced = fileChanges.some((change) => change.tableName === tableName && change.day === day);
+    if (isReplaced || tableName !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
     yield localFiles.engine.transaction(() => rewriteFile(localFiles, file, state.events));
   }
 }

@@ -25,7 +25,7 @@ import { rewriteFile } from './rewrite-files.ts';
  */
 export async function writeBatch(localFiles: LocalFiles, { files }: PlaceVersion, plan: PlannedBatch) {
   const { table, writtenDownloads } = plan;
-  const filesBefore = files.filter((file) => file.table === table.name);
+  const filesBefore = files.filter((file) => file.tableName === table.name);
   const fileChanges: FileChange[] = [];
   for (const download of writtenDownloads) {
     fileChanges.push(...(await changesOfDay(localFiles, filesBefore, plan, download)));
@@ -55,7 +55,7 @@ async function changesOfDay(
   const { day } = download.receipt;
   const receipt = { ...download.receipt, rows_stored: keptRowsOf(download), changed_at: changedAt };
   const newFile = await writeDay(localFiles, plan, download, receipt);
-  const wholeChange: FileChange = { table: table.name, day, newFile };
+  const wholeChange: FileChange = { tableName: table.name, day, newFile };
   if (!mayShareRows(receipt)) return [wholeChange];
   // Such a day is alone in its batch: a neighbour is a stored file.
   const fileOf = (fileDay: Day) => filesBefore.find((file) => file.day === fileDay);
@@ -77,9 +77,9 @@ async function withoutSharedRows(
 ): Promise<FileChange | undefined> {
   const { engine } = localFiles;
   const rowIdSql = sharedRowIdSql(tableState.columns);
-  const laterIdsSql = `SELECT ${rowIdSql} FROM ${readParquetSql([await localFiles.pathOf(laterFile)])}`;
+  const laterIdsSql = `SELECT ${rowIdSql} FROM ${readParquetSql([await localFiles.localPathOf(laterFile)])}`;
   const isSharedSql = `coalesce(${rowIdSql} IN (${laterIdsSql}), false)`;
-  const rowsLost = await engine.count(`${readParquetSql([await localFiles.pathOf(file)])} WHERE ${isSharedSql}`);
+  const rowsLost = await engine.count(`${readParquetSql([await localFiles.localPathOf(file)])} WHERE ${isSharedSql}`);
   if (rowsLost === 0) return undefined;
   const tableAfter = withoutRows(tableState, new Map([[file.day, rowsLost]]), changedAt);
   return rewriteFile(localFiles, file, tableAfter, isSharedSql);

@@ -43,25 +43,25 @@ export async function commitToTables(
   };
   const tablesAfter = { ...version.tables };
   for (const { name } of TABLES) {
-    const tableBefore = version.tables[name];
+    const deltaTableBefore = version.tables[name];
     const tableChange = changes[name];
-    if (tableBefore === undefined || tableChange === undefined) continue;
-    const tableAfter = await createNextEntry(place, tableBefore, tableChange);
-    if (tableAfter === undefined) {
+    if (deltaTableBefore === undefined || tableChange === undefined) continue;
+    const deltaTableAfter = await createNextEntry(place, deltaTableBefore, tableChange);
+    if (deltaTableAfter === undefined) {
       await storage.remove(uncommittedFiles.map(({ path }) => path));
       throw otherCommitError(storage, name);
     }
-    tablesAfter[name] = tableAfter;
-    uncommittedFiles = uncommittedFiles.filter(({ table }) => table !== name);
-    await renewCheckpointIfDue(place, tableAfter.snapshot);
+    tablesAfter[name] = deltaTableAfter;
+    uncommittedFiles = uncommittedFiles.filter(({ tableName }) => tableName !== name);
+    await renewCheckpointIfDue(place, deltaTableAfter.snapshot);
   }
   return tablesAfter;
 }
 
-function otherCommitError({ address, workFolder }: Storage, table: TableName): UserError {
+function otherCommitError({ address, workFolder }: Storage, tableName: TableName): UserError {
   // In a bucket the files that were just removed may stay as earlier versions.
   const erasureAdvice = 'If that run erased people, and the bucket keeps versions, run forget --suppressed after it.';
-  const message = `Another run has committed to ${address}/${table} first: run again.`;
+  const message = `Another run has committed to ${address}/${tableName} first: run again.`;
   return transientError(workFolder === undefined ? `${message} ${erasureAdvice}` : message);
 }
 
@@ -76,7 +76,7 @@ function otherCommitError({ address, workFolder }: Storage, table: TableName): U
  */
 function changeOfEvents(versionBefore: DeltaVersion, change: PlaceChange): TableChange | undefined {
   const { kind, state } = change;
-  const fileChanges = change.fileChanges.filter(({ table }) => table === EVENTS.name);
+  const fileChanges = change.fileChanges.filter(({ tableName }) => tableName === EVENTS.name);
   const stateAfter = { ...state.events, suppressionLength: state.suppressionLength };
   const { snapshot, missingPaths, state: stateBefore } = versionBefore.tables.events;
   const areFirstProfiles = state.user_profiles !== undefined && versionBefore.state.user_profiles === undefined;
@@ -89,7 +89,7 @@ function changeOfEvents(versionBefore: DeltaVersion, change: PlaceChange): Table
 }
 
 function changeOfProfiles({ kind, state, fileChanges }: PlaceChange): TableChange | undefined {
-  const profileChanges = fileChanges.filter(({ table }) => table === USER_PROFILES.name);
+  const profileChanges = fileChanges.filter(({ tableName }) => tableName === USER_PROFILES.name);
   if (state.user_profiles === undefined || (kind !== 'purge' && profileChanges.length === 0)) return undefined;
   return { kind, state: state.user_profiles, fileChanges: profileChanges };
 }

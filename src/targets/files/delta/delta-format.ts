@@ -20,7 +20,7 @@ import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesFormat, OpenPlace } from '../format.ts';
 import { commitToTables, type DeltaTables, type DeltaVersion } from './commit-to-tables.ts';
-import { type DeltaTable, readNewEntries, readTable } from './delta-table.ts';
+import { type DeltaTable, readDeltaTable, readNewEntries } from './delta-table.ts';
 import { pathsBesideLog, refuseForeignFiles, refuseLostLog } from './foreign-files.ts';
 import { isDataFile, mayBeOwnFile } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
@@ -37,23 +37,23 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   refuseForeignFiles,
   refuseUnsafeCommits: checkConditionalWrites,
 
-  read: readVersion,
+  read: readDeltaVersion,
   async isLatest(place, version) {
-    return isDeepStrictEqual(positionsOf(await readVersion(place)), positionsOf(version));
+    return isDeepStrictEqual(positionsOf(await readDeltaVersion(place)), positionsOf(version));
   },
 
   // A file is never replaced under its name.
   couldMixVersions: () => false,
 
   async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
-    const version = versionOf({
+    const version = deltaVersionOf({
       events: await readNewEntries(place, events),
       user_profiles: profiles && (await readNewEntries(place, profiles)),
     });
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
     if (change === undefined) return { version, result };
-    return { version: versionOf(await commitToTables(place, version, change)), result };
+    return { version: deltaVersionOf(await commitToTables(place, version, change)), result };
   },
 
   async recordRun({ storage }, { isLoaded }, run) {
@@ -62,11 +62,11 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
   async eraseHistory(place, version) {
     const purgedAt = await findCommitTime(place.storage, version.tables.events.snapshot);
-    for (const { snapshot } of tablesOf(version)) await eraseAllButLatest(place, snapshot, purgedAt);
+    for (const { snapshot } of deltaTablesIn(version)) await eraseAllButLatest(place, snapshot, purgedAt);
   },
 
   async removeExpired(place, version) {
-    for (const table of tablesOf(version)) await removeExpiredFiles(place, table);
+    for (const deltaTable of deltaTablesIn(version)) await removeExpiredFiles(place, deltaTable);
   },
 
   async findForeignFiles({ storage }) {
@@ -76,13 +76,13 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 };
 
-async function readVersion(place: OpenPlace): Promise<DeltaVersion> {
-  const events = await readTable(place, EVENTS.name);
+async function readDeltaVersion(place: OpenPlace): Promise<DeltaVersion> {
+  const events = await readDeltaTable(place, EVENTS.name);
   const lastRun = await readLastRun(place.storage);
   if (events.state === undefined) await refuseLostLog(place.storage, lastRun);
   // Also for a load of days alone: its first day has their time zone, and its end removes their expired files.
   const profiles = await readProfiles(place);
-  return versionOf({ events, user_profiles: profiles }, lastRun);
+  return deltaVersionOf({ events, user_profiles: profiles }, lastRun);
 }
 
 /**
@@ -91,7 +91,7 @@ async function readVersion(place: OpenPlace): Promise<DeltaVersion> {
  */
 async function readProfiles(place: OpenPlace): Promise<DeltaTable | undefined> {
   try {
-    return await readTable(place, USER_PROFILES.name);
+    return await readDeltaTable(place, USER_PROFILES.name);
   } catch (error) {
     if (place.refusesForeignProfiles || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsBesideLog(place.storage, USER_PROFILES.name)).some(isDataFile)) throw error;
@@ -104,7 +104,7 @@ async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
   return parseJsonOfKind(isObject, text?.toString('utf8') ?? '') as RunRecord | undefined;
 }
 
-function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
+function deltaVersionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   const { events, user_profiles: profiles } = tables;
   const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
   // Somebody may have removed the file of profiles.
@@ -124,8 +124,8 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   };
 }
 
-const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
+const deltaTablesIn = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
 
 /** By what a later version differs from this one. */
 const positionsOf = (version: DeltaVersion) =>
-  tablesOf(version).map(({ snapshot, missingPaths }) => [snapshot.table, snapshot.logVersion, missingPaths]);
+  deltaTablesIn(version).map(({ snapshot, missingPaths }) => [snapshot.tableName, snapshot.logVersion, missingPaths]);

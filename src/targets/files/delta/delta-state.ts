@@ -48,7 +48,7 @@ export function stateActions(domainsBefore: Domains, { suppressionLength, ...sta
 }
 
 /** The state in a log. Throws a configuration failure for one that this program cannot have stored. */
-export function stateOf(domains: Domains, tableAddress: string): LogState {
+export function stateInDomains(domains: Domains, tableAddress: string): LogState {
   if (!domains.has(TABLE_DOMAIN))
     throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
   const subjectOf = (domain: string) => `${tableAddress} (${domain})`;

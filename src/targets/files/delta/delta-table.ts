@@ -5,8 +5,8 @@ import { findRemovedDays, withPrunedDays } from '../../../table/receipts.ts';
 import type { TableName } from '../../../table/tables.ts';
 import type { OpenPlace } from '../format.ts';
 import type { TableFile } from '../place-version.ts';
-import { type LogState, stateOf } from './delta-state.ts';
-import { tableFilesOf } from './file-actions.ts';
+import { type LogState, stateInDomains } from './delta-state.ts';
+import { tableFilesIn } from './file-actions.ts';
 import { dayOfPath, logFolder } from './protocol/paths.ts';
 import { readSnapshot } from './protocol/read-log.ts';
 import { Snapshot } from './protocol/snapshot.ts';
@@ -26,7 +26,7 @@ export interface DeltaTable {
 }
 
 /** A table without a log. */
-const emptyTable = (snapshot: Snapshot): DeltaTable => ({
+const emptyDeltaTable = (snapshot: Snapshot): DeltaTable => ({
   snapshot,
   missingPaths: new Set(),
   state: undefined,
@@ -35,37 +35,37 @@ const emptyTable = (snapshot: Snapshot): DeltaTable => ({
 });
 
 /** The table at a snapshot. `absentPaths`: files that are not in the storage, of which the log may still name some. */
-export function tableOf(place: OpenPlace, snapshot: Snapshot, absentPaths: ReadonlySet<string>): DeltaTable {
+export function deltaTableAt(place: OpenPlace, snapshot: Snapshot, absentPaths: ReadonlySet<string>): DeltaTable {
   const { address } = place.storage;
   const missingPaths = new Set([...absentPaths].filter((path) => snapshot.liveFiles.has(path)));
-  const state = stateOf(snapshot.domains, `${address}/${snapshot.table}`);
-  const files = tableFilesOf(snapshot, missingPaths, state, address);
+  const state = stateInDomains(snapshot.domains, `${address}/${snapshot.tableName}`);
+  const files = tableFilesIn(snapshot, missingPaths, state, address);
   const removedDays = findRemovedDays(state.receipts, files);
   const receipts = withPrunedDays(state.receipts, removedDays, place.options.clock.now());
   return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()], removedDays };
 }
 
 /** Reads the log, and looks for the files. */
-export async function readTable(place: OpenPlace, table: TableName): Promise<DeltaTable> {
-  const snapshot = await readSnapshot(place, new Snapshot(table));
-  return snapshot.logVersion < 0 ? emptyTable(snapshot) : lookForFiles(place, snapshot);
+export async function readDeltaTable(place: OpenPlace, tableName: TableName): Promise<DeltaTable> {
+  const snapshot = await readSnapshot(place, new Snapshot(tableName));
+  return snapshot.logVersion < 0 ? emptyDeltaTable(snapshot) : lookForFiles(place, snapshot);
 }
 
 /** The table of a snapshot, or of a later one: a later entry of the log may have removed files that are missing. */
 async function lookForFiles(place: OpenPlace, snapshot: Snapshot): Promise<DeltaTable> {
-  const listedPaths = new Set((await listDataFiles(place.storage, snapshot.table)).map(({ path }) => path));
+  const listedPaths = new Set((await listDataFiles(place.storage, snapshot.tableName)).map(({ path }) => path));
   const missingPaths = await findMissingPaths(place.storage, snapshot, listedPaths);
   const latestSnapshot = missingPaths.size === 0 ? snapshot : await readSnapshot(place, snapshot);
   if (latestSnapshot.logVersion > snapshot.logVersion) return lookForFiles(place, latestSnapshot);
   refuseOlderLog(place.storage, snapshot, missingPaths, listedPaths);
-  return tableOf(place, snapshot, missingPaths);
+  return deltaTableAt(place, snapshot, missingPaths);
 }
 
-/** Reads what is new in the log alone, where `readTable` has looked for the files before. */
-export async function readNewEntries(place: OpenPlace, tableBefore: DeltaTable): Promise<DeltaTable> {
-  const snapshot = await readSnapshot(place, tableBefore.snapshot);
-  if (snapshot.logVersion === tableBefore.snapshot.logVersion) return tableBefore;
-  return tableOf(place, snapshot, tableBefore.missingPaths);
+/** Reads what is new in the log alone, where `readDeltaTable` has looked for the files before. */
+export async function readNewEntries(place: OpenPlace, deltaTableBefore: DeltaTable): Promise<DeltaTable> {
+  const snapshot = await readSnapshot(place, deltaTableBefore.snapshot);
+  if (snapshot.logVersion === deltaTableBefore.snapshot.logVersion) return deltaTableBefore;
+  return deltaTableAt(place, snapshot, deltaTableBefore.missingPaths);
 }
 
 /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
@@ -80,7 +80,7 @@ async function findMissingPaths(storage: Storage, { liveFiles }: Snapshot, liste
 /** Throws a configuration failure for a log that was put back from a copy. Its newer files would else be removed. */
 function refuseOlderLog(
   storage: Storage,
-  { table, liveFiles, tombstones }: Snapshot,
+  { tableName, liveFiles, tombstones }: Snapshot,
   missingPaths: ReadonlySet<string>,
   listedPaths: ReadonlySet<string>,
 ): void {
@@ -89,7 +89,7 @@ function refuseOlderLog(
   const newerDays = [...missingPaths].flatMap((path) => dayOfPath(path) ?? []).filter((day) => unnamedDays.has(day));
   if (newerDays.length === 0) return;
   throw configError(
-    `${storage.address}/${table}: of ${formatDays(newerDays)} the _delta_log names a file that is gone, and not the one that ` +
+    `${storage.address}/${tableName}: of ${formatDays(newerDays)} the _delta_log names a file that is gone, and not the one that ` +
       'is there. Put the newer log back if this one is an older copy. If a run that loads these days anew is under way, wait ' +
       'for it; if it was killed, move their folders away.',
   );
@@ -99,5 +99,5 @@ function refuseOlderLog(
  * Lists the data files of a table. In the order of paths they come after its log, which may be long and is passed over.
  * Files of others may be among them, or be missing.
  */
-export const listDataFiles = (storage: Storage, table: TableName): Promise<StoredObject[]> =>
-  listAll(storage, table, `${logFolder(table)}/~`);
+export const listDataFiles = (storage: Storage, tableName: TableName): Promise<StoredObject[]> =>
+  listAll(storage, tableName, `${logFolder(tableName)}/~`);

@@ -1,7 +1,7 @@
 import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
+import { PARTITION_COLUMN, tableColumnsOf } from '../file-layout.ts';
 import type { NewFile, TableFile } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import type { Action, Add } from './protocol/actions.ts';
@@ -30,7 +30,7 @@ export function addAction(file: NewFile, timestamp: number): Action {
   const note: FileNote = { sha256: file.sha256, columns: [...file.columns.keys()] };
   return {
     add: {
-      path: file.path.slice(`${file.table}/`.length),
+      path: file.path.slice(`${file.tableName}/`.length),
       partitionValues: day === undefined ? {} : { [PARTITION_COLUMN]: day },
       size: file.bytes,
       modificationTime: timestamp,
@@ -55,13 +55,13 @@ export const removeAction = (add: Add, timestamp: number): Action => ({
 });
 
 /** The live files but for missing ones. Throws a configuration failure for one that this program did not write. */
-export function tableFilesOf(
-  { table, liveFiles }: Snapshot,
+export function tableFilesIn(
+  { tableName, liveFiles }: Snapshot,
   missingPaths: ReadonlySet<string>,
   state: TableState,
   storageAddress: string,
 ): Map<Day, TableFile> {
-  const tableColumns = fileColumns(DELTA_LAYOUT, state);
+  const tableColumns = tableColumnsOf(DELTA_LAYOUT, state);
   // Profiles have no partition, and one receipt.
   const [profilesDay] = state.receipts.keys();
   const files = new Map<Day, TableFile>();
@@ -79,7 +79,7 @@ export function tableFilesOf(
     const note = requireValid<FileNote>(validNote, parseJson(noteText, subject), subject);
     const namesInFile = new Set(note.columns);
     const columns = new Map([...tableColumns].filter(([name]) => namesInFile.has(name)));
-    files.set(day, { table, day, path, bytes, sha256: note.sha256, columns });
+    files.set(day, { tableName, day, path, bytes, sha256: note.sha256, columns });
   }
   return files;
 }

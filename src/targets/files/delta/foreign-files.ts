@@ -8,10 +8,10 @@ import { isDataFile, logFileOf, logFolder, mayBeOwnFile } from './protocol/paths
 // Whose the files in the folders of the tables are: this program's, or somebody else's.
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
-export async function refuseForeignFiles(storage: Storage, table: TableName): Promise<void> {
-  if (await hasObjects(storage, logFolder(table))) return;
-  const paths = await pathsBesideLog(storage, table);
-  if (!paths.every(mayBeOwnFile)) throw foreignFilesError(storage.address, table);
+export async function refuseForeignFiles(storage: Storage, tableName: TableName): Promise<void> {
+  if (await hasObjects(storage, logFolder(tableName))) return;
+  const paths = await pathsBesideLog(storage, tableName);
+  if (!paths.every(mayBeOwnFile)) throw foreignFilesError(storage.address, tableName);
 }
 
 /**
@@ -32,7 +32,7 @@ export async function refuseLostLog(storage: Storage, lastRun: RunRecord | undef
 }
 
 /** The paths of all files in the folder of a table but for its log. */
-export async function pathsBesideLog(storage: Storage, table: TableName): Promise<string[]> {
-  const paths = (await listAll(storage, table)).map(({ path }) => path);
-  return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
+export async function pathsBesideLog(storage: Storage, tableName: TableName): Promise<string[]> {
+  const paths = (await listAll(storage, tableName)).map(({ path }) => path);
+  return paths.filter((path) => !path.startsWith(`${logFolder(tableName)}/`));
 }

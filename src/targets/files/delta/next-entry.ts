@@ -5,10 +5,10 @@ import type { TableState } from '../../../table/place-state.ts';
 import type { OpenPlace } from '../format.ts';
 import { newFilesIn, type PlaceChange } from '../place-version.ts';
 import { type LogState, stateActions } from './delta-state.ts';
-import { type DeltaTable, tableOf } from './delta-table.ts';
+import { type DeltaTable, deltaTableAt } from './delta-table.ts';
 import { addAction, removeAction } from './file-actions.ts';
 import type { Action, MetaData } from './protocol/actions.ts';
-import { protocolOf } from './protocol/features.ts';
+import { newTableProtocol } from './protocol/features.ts';
 import { dayOfPath, entryPath } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 import { partitionColumnsOf, schemaString } from './schema.ts';
@@ -26,19 +26,19 @@ export interface TableChange extends Omit<PlaceChange, 'state'> {
 /** Makes a change visible by the next entry; undefined if another writer has created that. */
 export async function createNextEntry(
   place: OpenPlace,
-  table: DeltaTable,
+  deltaTable: DeltaTable,
   change: TableChange,
 ): Promise<DeltaTable | undefined> {
-  const { snapshot } = table;
-  const actions = actionsOf(place, table, change);
+  const { snapshot } = deltaTable;
+  const actions = entryActions(place, deltaTable, change);
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
   const logVersion = snapshot.logVersion + 1;
-  if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;
-  return tableOf(place, snapshot.after(logVersion, actions), table.missingPaths);
+  if (!(await place.storage.create(entryPath(snapshot.tableName, logVersion), text))) return undefined;
+  return deltaTableAt(place, snapshot.after(logVersion, actions), deltaTable.missingPaths);
 }
 
 /** All that the entry says of a change. */
-function actionsOf(
+function entryActions(
   { options }: OpenPlace,
   { snapshot, missingPaths }: DeltaTable,
   { kind, fileChanges, state }: TableChange,
@@ -72,19 +72,19 @@ function actionsOf(
 
 /** The actions that make the table, or change its columns; none if nothing changes. */
 function metaDataActions(snapshot: Snapshot, state: TableState, timestamp: number): Action[] {
-  const { table, metaData: metaDataBefore } = snapshot;
+  const { tableName, metaData: metaDataBefore } = snapshot;
   const newMetaData = {
     id: randomUUID(),
-    name: table,
+    name: tableName,
     format: { provider: 'parquet', options: {} },
-    partitionColumns: partitionColumnsOf(table),
+    partitionColumns: partitionColumnsOf(tableName),
     createdTime: timestamp,
     configuration: {},
   } as const;
   const metaData: MetaData = {
     ...(metaDataBefore ?? newMetaData),
-    schemaString: schemaString(state, table),
+    schemaString: schemaString(state, tableName),
   };
-  if (metaDataBefore === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
+  if (metaDataBefore === undefined) return [{ protocol: newTableProtocol(state.timezone !== null) }, { metaData }];
   return isDeepStrictEqual(metaData, metaDataBefore) ? [] : [{ metaData }];
 }

@@ -13,12 +13,12 @@ import type { Snapshot } from './protocol/snapshot.ts';
 const UNCOMMITTED_MS = HOUR_MS;
 
 /** Removes files that no version within the retention names, also those that dead runs left. */
-export async function removeExpiredFiles(place: OpenPlace, tableBefore: DeltaTable): Promise<void> {
-  if (tableBefore.state === undefined) return;
+export async function removeExpiredFiles(place: OpenPlace, deltaTable: DeltaTable): Promise<void> {
+  if (deltaTable.state === undefined) return;
   const { storage, retentionMs } = place;
-  const dataFiles = await listDataFiles(storage, tableBefore.snapshot.table);
+  const dataFiles = await listDataFiles(storage, deltaTable.snapshot.tableName);
   // A file that another run has just committed must be in the snapshot.
-  const { snapshot } = await readNewEntries(place, tableBefore);
+  const { snapshot } = await readNewEntries(place, deltaTable);
   const now = place.options.clock.now();
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.liveFiles.has(path)) return false;
@@ -35,12 +35,12 @@ export async function removeExpiredFiles(place: OpenPlace, tableBefore: DeltaTab
  */
 export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
-  const { table } = snapshot;
+  const { tableName } = snapshot;
   const shouldEraseDataFile: ErasePredicate = ({ path, modified }) => {
     if (snapshot.liveFiles.has(path) || !mayBeOwnFile(path)) return false;
     return modified < purgedAt || snapshot.tombstones.has(path);
   };
-  await storage.erase(table, shouldEraseDataFile);
+  await storage.erase(tableName, shouldEraseDataFile);
   // No history comes before the first entry.
   if (snapshot.logVersion <= 0) return;
   // The files of all tombstones are gone.
@@ -49,13 +49,13 @@ export async function eraseAllButLatest(place: OpenPlace, snapshot: Snapshot, pu
     const logVersion = logFileOf(path)?.logVersion;
     return logVersion === undefined ? modified < purgedAt : logVersion < snapshot.logVersion;
   };
-  await storage.erase(logFolder(table), shouldEraseLogFile);
+  await storage.erase(logFolder(tableName), shouldEraseLogFile);
 }
 
 /** The time at which a version was stored, by the clock of the store (ms since 1970). */
-export async function findCommitTime(storage: Storage, { table, logVersion }: Snapshot): Promise<number> {
-  const objects = await listAll(storage, logFolder(table), versionStem(table, logVersion));
-  const entry = objects.find(({ path }) => path === entryPath(table, logVersion));
+export async function findCommitTime(storage: Storage, { tableName, logVersion }: Snapshot): Promise<number> {
+  const objects = await listAll(storage, logFolder(tableName), versionStem(tableName, logVersion));
+  const entry = objects.find(({ path }) => path === entryPath(tableName, logVersion));
   if (entry !== undefined) return entry.modified;
-  throw transientError(`${storage.address}/${logFolder(table)} does not list version ${logVersion}: run again.`);
+  throw transientError(`${storage.address}/${logFolder(tableName)} does not list version ${logVersion}: run again.`);
 }

@@ -48,8 +48,8 @@ export async function commitToFolder(
   };
   const files = new Map(before.files.map((file) => [file.path, file]));
   const damagedFiles = new Map(before.damagedFiles.map((file) => [file.path, file]));
-  const applyChange = async ({ day, table, newFile }: FileChange) => {
-    const path = filePath(day, table);
+  const applyChange = async ({ day, tableName, newFile }: FileChange) => {
+    const path = filePath(day, tableName);
     files.delete(path);
     damagedFiles.delete(path);
     checkHeld();
@@ -57,7 +57,7 @@ export async function commitToFolder(
     const { localPath, bytes, sha256, columns } = newFile;
     await storage.moveIn(localPath, path);
     const { mtimeMs: modified } = await lstat(storage.fullPath(path));
-    files.set(path, { table, day, path, bytes, modified, sha256, columns });
+    files.set(path, { tableName, day, path, bytes, modified, sha256, columns });
   };
 
   // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
@@ -89,8 +89,8 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
  */
 function interimState(versionBefore: FolderVersion, { state: after, fileChanges }: PlaceChange): PlaceState {
   const { events: eventsBefore } = versionBefore.state;
-  const receiptsOf = (table: TableName, tableBefore: TableState | undefined, tableAfter: TableState): Receipts => {
-    const newFiles = newFilesIn(fileChanges).filter((file) => file.table === table);
+  const receiptsOf = (tableName: TableName, tableBefore: TableState | undefined, tableAfter: TableState): Receipts => {
+    const newFiles = newFilesIn(fileChanges).filter((file) => file.tableName === tableName);
     if (newFiles.length === 0) return tableAfter.receipts;
     const newDays = new Set(newFiles.map(({ day }) => day));
     const otherReceipts = [...tableAfter.receipts.values()].filter(({ day }) => !newDays.has(day));

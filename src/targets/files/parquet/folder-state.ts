@@ -13,7 +13,7 @@ import {
   tableToJson,
 } from '../../../table/place-state.ts';
 import { type ByTable, EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
-import { dayFolder, type FileColumns, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
+import { dayFolder, type FileColumns, type FileLayout, hasCurrentColumns, tableColumnsOf } from '../file-layout.ts';
 import type { OpenPlace } from '../format.ts';
 import type { PlaceVersion, TableFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
@@ -29,8 +29,8 @@ export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
 export const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
-export const filePath = (day: Day, table: TableName): string =>
-  table === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
+export const filePath = (day: Day, tableName: TableName): string =>
+  tableName === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
 
 /** The day whose file has a path; undefined for any other path. */
 export function dayOfPath(path: string): Day | undefined {
@@ -42,7 +42,7 @@ export type FolderPlace = OpenPlace<DiskStorage>;
 
 export const FOLDER_LAYOUT: FileLayout = {
   hasAllColumns: true,
-  newPath: filePath,
+  newStoragePath: filePath,
   loadedAtType: () => 'TIMESTAMP',
 };
 
@@ -51,9 +51,9 @@ export interface FolderFile extends TableFile {
   readonly modified: number;
 }
 
-export interface ListedFile extends Omit<FolderFile, 'columns'> {
-  /** The columns of its table, if it has just these. Undefined if it has others: then only the file tells them. */
-  readonly columns: FileColumns | undefined;
+export interface ListedFile extends FolderFile {
+  /** True if the file has other columns than its table had then, which stand in `columns`: only the file tells them. */
+  readonly hasOtherColumns: boolean;
 }
 
 /** What `_dfinery.json` says, of files by their paths. */
@@ -93,12 +93,17 @@ interface FolderJson {
   readonly last_run?: RunRecord | undefined;
   readonly events: TableJson;
   readonly user_profiles?: TableJson | undefined;
-  readonly files: readonly (Omit<FolderFile, 'path' | 'columns'> & { readonly other_columns?: true | undefined })[];
+  readonly files: readonly FileJson[];
+}
+
+interface FileJson extends Pick<FolderFile, 'day' | 'bytes' | 'modified' | 'sha256'> {
+  readonly table: TableName;
+  readonly other_columns?: true | undefined;
 }
 
 const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<FileColumns> => ({
-  events: fileColumns(FOLDER_LAYOUT, events),
-  user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
+  events: tableColumnsOf(FOLDER_LAYOUT, events),
+  user_profiles: profiles === undefined ? new Map() : tableColumnsOf(FOLDER_LAYOUT, profiles),
 });
 
 /** Reads `_dfinery.json`; undefined before the first commit. Throws a configuration failure for a damaged one. */
@@ -116,10 +121,12 @@ export async function readStateFile(storage: DiskStorage): Promise<StateFile | u
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const listedFiles = json.files.map(({ other_columns: hasOtherColumns, ...file }): ListedFile => {
-    const columns = hasOtherColumns ? undefined : tableColumns[file.table];
-    return { ...file, path: filePath(file.day, file.table), columns };
-  });
+  const listedFiles = json.files.map(
+    ({ table: tableName, other_columns: hasOtherColumns = false, ...file }): ListedFile => {
+      const path = filePath(file.day, tableName);
+      return { ...file, tableName, path, columns: tableColumns[tableName], hasOtherColumns };
+    },
+  );
   return { text, state, listedFiles: new Map(listedFiles.map((file) => [file.path, file])) };
 }
 
@@ -128,8 +135,8 @@ export function stateTextOf(version: FolderVersion): string {
   const { files, damagedFiles, stateFile } = version;
   const state: PlaceState = { ...version.state, user_profiles: storedProfilesOf(version) };
   const tableColumns = columnsOfTables(state);
-  const hasTableColumns = ({ table, columns }: ListedFile) =>
-    columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[table]);
+  const hasOtherColumns = (file: FolderFile & Partial<ListedFile>) =>
+    file.hasOtherColumns || !hasCurrentColumns(FOLDER_LAYOUT, file.columns, tableColumns[file.tableName]);
   const filesToList = [...files, ...damagedFiles.flatMap(({ path }) => stateFile?.listedFiles.get(path) ?? [])];
   const json: FolderJson = {
     v: FORMAT_VERSION,
@@ -141,8 +148,8 @@ export function stateTextOf(version: FolderVersion): string {
     files: filesToList
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map((file) => {
-        const { table, day, bytes, modified, sha256 } = file;
-        return { table, day, bytes, modified, sha256, other_columns: hasTableColumns(file) ? undefined : true };
+        const { tableName: table, day, bytes, modified, sha256 } = file;
+        return { table, day, bytes, modified, sha256, other_columns: hasOtherColumns(file) || undefined };
       }),
   };
   return `${JSON.stringify(json)}\n`;

@@ -34,14 +34,14 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
   openStorage: async ({ address }) => new DiskStorage(address),
   mayBeLoaded: async (storage) => (await readStateFile(storage)) !== undefined,
-  async refuseForeignFiles(storage, table) {
-    const objects = await listAll(storage, table);
+  async refuseForeignFiles(storage, tableName) {
+    const objects = await listAll(storage, tableName);
     if (objects.length === 0) return;
     // Read last: another process may have made the first commit meanwhile.
     const stateFile = await readStateFile(storage);
-    if (stateFile?.state[table] !== undefined) return;
+    if (stateFile?.state[tableName] !== undefined) return;
     const isStateLost = stateFile === undefined && objects.some(({ path }) => dayOfPath(path) !== undefined);
-    if (!isStateLost) throw foreignFilesError(storage.address, table);
+    if (!isStateLost) throw foreignFilesError(storage.address, tableName);
     throw configError(
       `${storage.address} holds files of this program, but its ${STATE_FILE} is gone: restore it from a copy, or move ` +
         'the files away.',

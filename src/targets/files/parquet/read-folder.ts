@@ -8,7 +8,7 @@ import type { DiskStorage } from '../../../storage/disk.ts';
 import { newPlaceState, type TableState } from '../../../table/place-state.ts';
 import { findRemovedDays, type StoredReceipt, withPrunedDays, withReceipts } from '../../../table/receipts.ts';
 import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
-import { type FileColumns, fileColumns, hasCurrentColumns } from '../file-layout.ts';
+import { type FileColumns, hasCurrentColumns, tableColumnsOf } from '../file-layout.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
 import type { DamagedFile } from '../place-version.ts';
 import { parseReceipt } from '../stored-state.ts';
@@ -96,8 +96,8 @@ const isPart = (verdict: Verdict) => verdict.kind === 'listed' || verdict.kind =
 async function judgeFile(place: FolderPlace, stateFile: StateFile, path: string): Promise<Verdict> {
   const localPath = place.storage.fullPath(path);
   const onDisk = sizeAndTime(localPath);
-  const table = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
-  const tableState = stateFile.state[table];
+  const tableName = path === PROFILES_FILE ? USER_PROFILES.name : EVENTS.name;
+  const tableState = stateFile.state[tableName];
   if (onDisk === undefined || tableState === undefined) return { kind: 'absent' };
   const listedFile = stateFile.listedFiles.get(path);
   const hasSameSizeAndTime = listedFile?.bytes === onDisk.bytes && listedFile.modified === onDisk.modified;
@@ -107,15 +107,16 @@ async function judgeFile(place: FolderPlace, stateFile: StateFile, path: string)
   const day = dayOfPath(path) ?? [...tableState.receipts.keys()].at(0);
   const storedReceipt = day === undefined ? undefined : tableState.receipts.get(day);
   if (hasListedHash && storedReceipt?.rows_stored !== 0) {
-    const columns = listedFile.columns ?? (await readFileColumns(place.engine, localPath));
-    return { kind: 'listed', file: { ...listedFile, ...onDisk, columns } };
+    const { hasOtherColumns, ...file } = listedFile;
+    const columns = hasOtherColumns ? await readFileColumns(place.engine, localPath) : file.columns;
+    return { kind: 'listed', file: { ...file, ...onDisk, columns } };
   }
-  const metadata = await readMetadata(place, path, table);
+  const metadata = await readMetadata(place, path, tableName);
   if (metadata !== undefined && (hasListedHash || isOfKilledRun(metadata, listedFile, storedReceipt, tableState))) {
     const { receipt, columns } = metadata;
-    return { kind: 'adopted', file: { table, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
+    return { kind: 'adopted', file: { tableName, day: receipt.day, path, ...onDisk, sha256, columns }, receipt };
   }
-  return day === undefined ? { kind: 'absent' } : { kind: 'damaged', file: { table, day, path } };
+  return day === undefined ? { kind: 'absent' } : { kind: 'damaged', file: { tableName, day, path } };
 }
 
 /** True if a killed run wrote a file: later than the stored receipt, or since the file lacked columns of its table. */
@@ -126,10 +127,10 @@ function isOfKilledRun(
   tableState: TableState,
 ): boolean {
   // The interim state has the columns of its files already.
-  if (!hasCurrentColumns(FOLDER_LAYOUT, columns, fileColumns(FOLDER_LAYOUT, tableState))) return false;
+  if (!hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumnsOf(FOLDER_LAYOUT, tableState))) return false;
   const changedAt = storedReceipt?.changed_at ?? '';
-  const hadOtherColumns = listedFile !== undefined && listedFile.columns === undefined;
-  return receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hadOtherColumns);
+  const { hasOtherColumns = false } = listedFile ?? {};
+  return receipt.changed_at > changedAt || (receipt.changed_at === changedAt && hasOtherColumns);
 }
 
 /** What a file says of itself. */
@@ -142,7 +143,7 @@ interface FileMetadata {
 async function readMetadata(
   { engine, storage }: FolderPlace,
   path: string,
-  table: TableName,
+  tableName: TableName,
 ): Promise<FileMetadata | undefined> {
   const localPath = storage.fullPath(path);
   try {
@@ -151,7 +152,7 @@ async function readMetadata(
     );
     const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
     const receipt = parseReceipt(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), localPath);
-    if (texts.get(METADATA_KEYS.table) !== table || path !== filePath(receipt.day, table)) return undefined;
+    if (texts.get(METADATA_KEYS.table) !== tableName || path !== filePath(receipt.day, tableName)) return undefined;
     if ((await countRowsOfFile(engine, localPath)) !== receipt.rows_stored) return undefined;
     return { receipt, columns: await readFileColumns(engine, localPath) };
   } catch (error) {

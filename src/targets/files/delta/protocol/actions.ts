@@ -61,13 +61,13 @@ export type Action =
 const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata'] as const;
 
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
-export function parseEntry(text: string, table: TableName, subject: string): Action[] {
+export function parseEntry(text: string, tableName: TableName, subject: string): Action[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  return lines.flatMap((line) => parseAction(line, table, subject) ?? []);
+  return lines.flatMap((line) => parseAction(line, tableName, subject) ?? []);
 }
 
 /** Parses the JSON of an action; undefined for one of another kind, which the protocol lets readers ignore. */
-export function parseAction(text: string, table: TableName, subject: string): Action | undefined {
+export function parseAction(text: string, tableName: TableName, subject: string): Action | undefined {
   const value = parseJson(text, subject);
   if (!isObject(value)) throw damagedError(subject, 'a line is no object');
   const members = withoutNulls(value);
@@ -75,7 +75,7 @@ export function parseAction(text: string, table: TableName, subject: string): Ac
   if (name === undefined) return undefined;
   const action: unknown = { [name]: members[name] };
   if (!validAction<Action>(action)) throw damagedError(subject, problemTexts(validAction)[0]);
-  const isForeign = ({ path }: Pick<Add, 'path'>) => !isDataFile(`${table}/${path}`);
+  const isForeign = ({ path }: Pick<Add, 'path'>) => !isDataFile(`${tableName}/${path}`);
   if (('add' in action && isForeign(action.add)) || ('remove' in action && isForeign(action.remove)))
     throw damagedError(subject, 'it names a file that this program did not write');
   return action;

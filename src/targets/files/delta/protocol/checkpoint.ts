@@ -37,12 +37,12 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
 export async function readCheckpoint(
   { storage, localFiles }: OpenPlace,
-  table: TableName,
+  tableName: TableName,
   logVersion: number,
 ): Promise<Action[]> {
-  const path = checkpointPath(table, logVersion);
+  const path = checkpointPath(tableName, logVersion);
   const subject = `${storage.address}/${path}`;
-  const localPath = await storage.localFile(path, localFiles.newPath());
+  const localPath = await storage.localFile(path, localFiles.newLocalPath());
   const from = `read_parquet(${pathLiteral(localPath)})`;
   const query = `SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`;
   const rows = await localFiles.engine.rows(query).catch((cause) => {
@@ -52,12 +52,12 @@ export async function readCheckpoint(
       { cause },
     );
   });
-  return rows.flatMap(({ action }) => parseAction(String(action), table, subject) ?? []);
+  return rows.flatMap(({ action }) => parseAction(String(action), tableName, subject) ?? []);
 }
 
 /** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
 export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
-  const { table, logVersion } = snapshot;
+  const { tableName, logVersion } = snapshot;
   if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
   const { storage, options, retentionMs } = place;
   const now = options.clock.now();
@@ -65,13 +65,13 @@ export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot)
     await writeCheckpoint(place, snapshot, now - retentionMs);
     await removeOldLogFiles(storage, snapshot, now);
   } catch (error) {
-    const message = `${storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
+    const message = `${storage.address}/${tableName}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
     options.logger.warn('delta.checkpoint', message, { version: logVersion, error: String(error) });
   }
 }
 
 /** Removes older checkpoints, old entries, and what killed commits left beside them. */
-async function removeOldLogFiles(storage: Storage, { table, logVersion }: Snapshot, now: number): Promise<void> {
+async function removeOldLogFiles(storage: Storage, { tableName, logVersion }: Snapshot, now: number): Promise<void> {
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     // A younger one may be that of a commit under way.
@@ -80,7 +80,7 @@ async function removeOldLogFiles(storage: Storage, { table, logVersion }: Snapsh
     // Each checkpoint has all days: this one stays, and the one of `CHECKPOINT_EVERY` commits before.
     return file.isEntry ? modified < now - LOG_RETENTION_MS : file.logVersion < logVersion - CHECKPOINT_EVERY;
   };
-  const oldFiles = (await listAll(storage, logFolder(table))).filter(isOld);
+  const oldFiles = (await listAll(storage, logFolder(tableName))).filter(isOld);
   await storage.remove(oldFiles.map(({ path }) => path));
 }
 
@@ -90,8 +90,8 @@ export async function writeCheckpoint(
   snapshot: Snapshot,
   tombstonesSince: number,
 ): Promise<void> {
-  const { table, logVersion } = snapshot;
-  const [jsonPath, parquetPath] = [localFiles.newPath(), localFiles.newPath()];
+  const { tableName, logVersion } = snapshot;
+  const [jsonPath, parquetPath] = [localFiles.newLocalPath(), localFiles.newLocalPath()];
   const lines = Array.from(snapshot.actions(tombstonesSince), (action) => JSON.stringify(action));
   await writeFile(jsonPath, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
   const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
@@ -100,6 +100,6 @@ export async function writeCheckpoint(
     columns = {${columns.join(', ')}})) TO ${literal(parquetPath)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   );
   await rm(jsonPath);
-  await storage.moveIn(parquetPath, checkpointPath(table, logVersion));
-  await storage.write(lastCheckpointPath(table), JSON.stringify({ version: logVersion, size: lines.length }));
+  await storage.moveIn(parquetPath, checkpointPath(tableName, logVersion));
+  await storage.write(lastCheckpointPath(tableName), JSON.stringify({ version: logVersion, size: lines.length }));
 }

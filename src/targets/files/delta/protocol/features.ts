@@ -8,7 +8,7 @@ const LOCAL_TIMES_FEATURE = 'timestampNtz';
 const KNOWN_FEATURES: ReadonlySet<string> = new Set([DOMAINS_FEATURE, LOCAL_TIMES_FEATURE]);
 
 /** The protocol of a new table: the features that it uses, and no others. `hasInstants`: its datetimes are instants. */
-export const protocolOf = (hasInstants: boolean): Protocol => ({
+export const newTableProtocol = (hasInstants: boolean): Protocol => ({
   minReaderVersion: READER_VERSION,
   minWriterVersion: WRITER_VERSION,
   readerFeatures: hasInstants ? [] : [LOCAL_TIMES_FEATURE],

@@ -9,15 +9,16 @@ const LOG_FILE = /\/_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
 const DAY_FILE = new RegExp(`^${EVENTS.name}/${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/part-[0-9a-f-]{36}\\.parquet$`);
 const PROFILES_FILE = new RegExp(`^${USER_PROFILES.name}/part-[0-9a-f-]{36}\\.parquet$`);
 
-export const logFolder = (table: TableName): string => `${table}/_delta_log`;
-export const lastCheckpointPath = (table: TableName): string => `${logFolder(table)}/_last_checkpoint`;
+export const logFolder = (tableName: TableName): string => `${tableName}/_delta_log`;
+export const lastCheckpointPath = (tableName: TableName): string => `${logFolder(tableName)}/_last_checkpoint`;
 
 /** How the paths of a version begin. A listing after it has every file of the log of this version or a later one. */
-export const versionStem = (table: TableName, logVersion: number): string =>
-  `${logFolder(table)}/${String(logVersion).padStart(VERSION_DIGITS, '0')}`;
-export const entryPath = (table: TableName, logVersion: number): string => `${versionStem(table, logVersion)}.json`;
-export const checkpointPath = (table: TableName, logVersion: number): string =>
-  `${versionStem(table, logVersion)}.checkpoint.parquet`;
+export const versionStem = (tableName: TableName, logVersion: number): string =>
+  `${logFolder(tableName)}/${String(logVersion).padStart(VERSION_DIGITS, '0')}`;
+export const entryPath = (tableName: TableName, logVersion: number): string =>
+  `${versionStem(tableName, logVersion)}.json`;
+export const checkpointPath = (tableName: TableName, logVersion: number): string =>
+  `${versionStem(tableName, logVersion)}.checkpoint.parquet`;
 
 /** The kind of a file of the log, and the version that it makes; undefined for any other file. */
 export function logFileOf(path: string): { readonly isEntry: boolean; readonly logVersion: number } | undefined {

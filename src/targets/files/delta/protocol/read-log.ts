@@ -16,8 +16,8 @@ const READ_CONCURRENCY = 16;
  * `snapshotBefore` itself if nothing is new. Throws UserError for a log that is damaged, or of another protocol.
  */
 export async function readSnapshot(place: OpenPlace, snapshotBefore: Snapshot): Promise<Snapshot> {
-  const { table, logVersion } = snapshotBefore;
-  const listNewFiles = () => listAll(place.storage, logFolder(table), versionStem(table, logVersion + 1));
+  const { tableName, logVersion } = snapshotBefore;
+  const listNewFiles = () => listAll(place.storage, logFolder(tableName), versionStem(tableName, logVersion + 1));
   // A storage that cannot be listed is not asked twice: some take a minute to fail.
   const objects = await listNewFiles();
   // How a listed file fails that a purge has removed depends on the storage: so each failure is tried again. Then the
@@ -29,7 +29,7 @@ export async function readSnapshot(place: OpenPlace, snapshotBefore: Snapshot): 
 
 async function readListed(place: OpenPlace, snapshotBefore: Snapshot, objects: StoredObject[]): Promise<Snapshot> {
   const { storage } = place;
-  const { table } = snapshotBefore;
+  const { tableName } = snapshotBefore;
   const logFiles = objects.flatMap(({ path }) => logFileOf(path) ?? []);
   const lastFile = logFiles.at(-1);
   if (lastFile === undefined) return snapshotBefore;
@@ -37,21 +37,23 @@ async function readListed(place: OpenPlace, snapshotBefore: Snapshot, objects: S
   const startSnapshot =
     checkpointVersion === undefined
       ? snapshotBefore
-      : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
+      : new Snapshot(tableName, checkpointVersion, await readCheckpoint(place, tableName, checkpointVersion));
   const { logVersion: startVersion } = startSnapshot;
   // A stray file may have an absurd number, and a listing may lack a new file. So n files lead n versions on at most.
   const count = Math.min(lastFile.logVersion - startVersion, logFiles.length);
   const versions = Array.from({ length: count }, (_, i) => startVersion + 1 + i);
-  const entries = await mapConcurrently(versions, READ_CONCURRENCY, (version) => readEntry(storage, table, version));
+  const entries = await mapConcurrently(versions, READ_CONCURRENCY, (version) =>
+    readEntry(storage, tableName, version),
+  );
   const snapshot = startSnapshot.after(startVersion + count, entries.flat());
-  checkProtocol(snapshot.protocol, `${storage.address}/${table}`);
+  checkProtocol(snapshot.protocol, `${storage.address}/${tableName}`);
   return snapshot;
 }
 
 /** The actions of an entry. Throws a configuration failure for a missing one: it would be a hole in the data. */
-async function readEntry(storage: Storage, table: TableName, logVersion: number): Promise<Action[]> {
-  const path = entryPath(table, logVersion);
+async function readEntry(storage: Storage, tableName: TableName, logVersion: number): Promise<Action[]> {
+  const path = entryPath(tableName, logVersion);
   const text = await storage.read(path);
-  if (text !== undefined) return parseEntry(text.toString('utf8'), table, `${storage.address}/${path}`);
-  throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${logVersion} is missing`);
+  if (text !== undefined) return parseEntry(text.toString('utf8'), tableName, `${storage.address}/${path}`);
+  throw damagedError(`${storage.address}/${logFolder(tableName)}`, `version ${logVersion} is missing`);
 }

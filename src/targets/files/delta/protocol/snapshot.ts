@@ -3,7 +3,7 @@ import type { Action, Add, MetaData, Protocol, Remove } from './actions.ts';
 
 /** A table at one version: what the actions of the log add up to. */
 export class Snapshot {
-  readonly table: TableName;
+  readonly tableName: TableName;
   /** The number of its last entry in the log; −1 before the first commit. */
   readonly logVersion: number;
   readonly protocol: Protocol | undefined;
@@ -15,16 +15,16 @@ export class Snapshot {
   readonly domains = new Map<string, string>();
 
   /** `actions`: those of all entries up to the version, or of a checkpoint and the entries after it. */
-  constructor(table: TableName, logVersion = -1, actions: Iterable<Action> = []) {
-    this.table = table;
+  constructor(tableName: TableName, logVersion = -1, actions: Iterable<Action> = []) {
+    this.tableName = tableName;
     this.logVersion = logVersion;
     for (const action of actions) {
       if ('add' in action) {
-        const path = `${this.table}/${action.add.path}`;
+        const path = `${this.tableName}/${action.add.path}`;
         this.liveFiles.set(path, action.add);
         this.tombstones.delete(path);
       } else if ('remove' in action) {
-        const path = `${this.table}/${action.remove.path}`;
+        const path = `${this.tableName}/${action.remove.path}`;
         this.liveFiles.delete(path);
         this.tombstones.set(path, action.remove);
       } else if ('domainMetadata' in action) {
@@ -38,7 +38,7 @@ export class Snapshot {
 
   /** The table at a later version. `actions`: those of all entries since. */
   after(logVersion: number, actions: readonly Action[]): Snapshot {
-    return new Snapshot(this.table, logVersion, [...this.actions(), ...actions]);
+    return new Snapshot(this.tableName, logVersion, [...this.actions(), ...actions]);
   }
 
   /** Yields the actions that a checkpoint must hold, with the tombstones of `tombstonesSince` (ms) and later. */
