@@ -98,7 +98,7 @@ const FAILURES = {
   },
   databaseUnreadable: {
     matches: inFileError(
-      /not a valid DuckDB database file|storage version|checksum|not read enough bytes from file ".*(?<!\.csv)"/i,
+      /not a valid DuckDB database file|storage version|computed checksum|not read enough bytes from file ".*(?<!\.csv)"/i,
     ),
     toUserError: (place) =>
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),

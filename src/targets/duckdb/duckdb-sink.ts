@@ -29,6 +29,9 @@ import { refreshModels } from './models/write-models.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
 import { alterTable, createTable, rowsOfDaysSql, storeBatch } from './row-tables.ts';
 
+/** Longest wait (ms) for the lock of the file, to record a run that a signal has ended. */
+const STOPPED_WAIT_MS = 2_000;
+
 export async function openDuckDbSink(options: LoadOptions): Promise<Sink> {
   const file = options.address;
   checkLocalPath(file);
@@ -128,10 +131,11 @@ class DuckDbSink implements Sink {
 
   /** Records a run; not if it ended before it made the file. */
   async recordRun(run: RunRecord): Promise<void> {
-    const { address } = this.#options;
+    const { address, signal, lockWaitMs } = this.#options;
     if (!existsSync(address)) return;
-    // A run that a signal has ended is recorded, too.
-    await withEngine(address, 'write', { ...this.#options, signal: undefined }, async (engine) => {
+    // A run that a signal has ended is recorded, too, unless the file stays in use.
+    const waitMs = signal.aborted ? Math.min(lockWaitMs, STOPPED_WAIT_MS) : lockWaitMs;
+    await withEngine(address, 'write', { ...this.#options, signal: undefined, lockWaitMs: waitMs }, async (engine) => {
       if ((await readFileState(engine)).state === undefined) return;
       await engine.transaction(() => addRecords(engine, RUNS_TABLE, [run]));
     });

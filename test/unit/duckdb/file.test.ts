@@ -19,6 +19,7 @@ import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
 
 const [D1, D2] = ['2026-01-01', '2026-01-02'] as const;
+const RUN = { began: 'x', ended: 'y', exitCode: 3, cause: 'why', version: '1', rows: 0, days: 0, exports: 1, bytes: 5 };
 const MANY = Array.from({ length: 20_000 }, (_, i) => ({ id: `${i}`, a: `${Math.sin(i)}`, b: `${Math.cos(i)}` }));
 
 describe('a DuckDB file', () => {
@@ -71,6 +72,22 @@ describe('a DuckDB file', () => {
     holder.stdin.end();
     await once(holder, 'exit');
     expect(await place.keys()).toEqual([`${D1} a`]);
+  });
+
+  it('that stays open elsewhere ends a stopped run within seconds', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const stop = new AbortController();
+    let sleptMs = 0;
+    const sleep = async (ms: number) => {
+      sleptMs += ms;
+    };
+    const sink = await place.open({ lockWaitMs: 90_000, signal: stop.signal, clock: { ...place.clock, sleep } });
+    const holder = await openElsewhere(place.place);
+    stop.abort();
+    await expect(sink.recordRun(RUN)).rejects.toMatchObject({ message: expect.stringMatching('is in use') });
+    holder.stdin.end();
+    await once(holder, 'exit');
+    expect(sleptMs).toBeLessThanOrEqual(2_000);
   });
 
   it('takes the commits of two runs of one process in turn', async () => {
@@ -249,6 +266,11 @@ describe('a DuckDB file', () => {
   it('does not call a download gone that is there and cannot be opened', () => {
     const text = 'IO Error: Cannot open file "/tmp/dfinery-spool-abcdef/x.csv": Too many open files';
     expect(engineError(new Error(text), 'x.duckdb').message).toContain('Too many open files');
+  });
+
+  it('whose path has a word of another failure is not called damaged', () => {
+    const text = 'IO Error: Cannot open file "/lake/checksum.duckdb": Permission denied';
+    expect(engineError(new Error(text), 'x.duckdb').message).toContain('cannot be opened or written');
   });
 
   it('on a disk that fails is not called damaged', () => {

@@ -594,4 +594,19 @@ describe('a Parquet folder', () => {
     await sink.close();
     expect(await place.state()).toMatchObject({ lastRun: RUN });
   });
+
+  it('records a run that was stopped amid its new columns, and leaves the other files to the next run', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    const loading = () => place.load([[place.of(D3, [{ id: 'c', more: 'x' }])]]);
+    await stoppedAfter('rename', fileOf(D1), loading);
+    const fileBefore = readFileSync(fileOf(D2));
+    const sink = await place.open();
+    await sink.recordRun(RUN);
+    await sink.close();
+    expect(await place.state()).toMatchObject({ lastRun: RUN });
+    expect(readFileSync(fileOf(D2)).equals(fileBefore)).toBe(true);
+    await loading();
+    expect(state().files.map((file: object) => Object.hasOwn(file, 'other_columns'))).toEqual([false, false, false]);
+    expect((await place.verify()).differences).toEqual([]);
+  });
 });

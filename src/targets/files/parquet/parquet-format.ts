@@ -14,7 +14,7 @@ import { DiskStorage } from '../../../storage/disk.ts';
 import { listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
-import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
+import type { PlaceChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
 import {
   dayOfPath,
@@ -26,6 +26,7 @@ import {
   readStateFile,
   STATE_FILE,
   sizeAndTime,
+  stateTextOf,
   storedProfilesOf,
 } from './folder-state.ts';
 import { readFolder } from './read-folder.ts';
@@ -59,14 +60,23 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
 
   // A file with a column that a writer has just added looks damaged beside the state before.
   couldMixVersions: (place, version) => version.damagedFiles.length > 0 || hasReplacedFiles(place, version),
-  commit: (place, _before, prepare) => commitUnderLock(place, prepare),
+  commit: (place, _before, prepare) =>
+    withFolderLock(place, async (version, checkHeld) => {
+      const { change, result } = await prepare(version);
+      place.runFolder.checkHeld();
+      if (change === undefined && !version.isLoaded) return { version, result };
+      // Without a change of its own, what a killed run left is committed.
+      const folderChange: PlaceChange = change ?? { kind: 'load', state: version.state, fileChanges: [] };
+      return { version: await commitToFolder(place, version, folderChange, checkHeld), result };
+    }),
 
-  async recordRun(place, _before, lastRun) {
-    await commitUnderLock(place, async ({ isLoaded, state }) => {
-      const change: PlaceChange = { kind: 'load', state: { ...state, lastRun }, fileChanges: [] };
-      return { change: isLoaded ? change : undefined, result: undefined };
-    });
-  },
+  // What a killed run left waits for the next commit: a run that was stopped ends within seconds.
+  recordRun: (place, _before, lastRun) =>
+    withFolderLock(place, async (version, checkHeld) => {
+      checkHeld();
+      const text = stateTextOf({ ...version, state: { ...version.state, lastRun } });
+      if (version.isLoaded) await place.storage.write(STATE_FILE, text);
+    }),
 
   async findForeignFiles({ storage }, version) {
     const foreignFiles: { path: string; isSeenByReaders: boolean }[] = [];
@@ -93,20 +103,17 @@ function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): b
   });
 }
 
-/** Has a change prepared under the lock, of the folder as it is then, and commits it. */
-async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
+/** Reads the folder under its lock, and works on it. */
+async function withFolderLock<T>(
+  place: FolderPlace,
+  work: (version: FolderVersion, checkHeld: () => void) => Promise<T>,
+) {
   const { storage, options } = place;
   const { address, clock, lockWaitMs: waitMs, signal } = options;
   const lock = { subject: `the folder ${address}`, clock, waitMs, signal };
   await makeFolders(storage.fullPath(OWN_FOLDER));
   return withLockFile(storage.fullPath(LOCK_FILE), lock, async (checkHeld) => {
     await removeTemporaries(storage.fullPath(STATE_FILE)).catch(() => undefined);
-    const version = await readFolder(place);
-    const { change, result } = await prepare(version);
-    place.runFolder.checkHeld();
-    if (change === undefined && !version.isLoaded) return { version, result };
-    // Without a change of its own, what a killed run left is committed.
-    const folderChange: PlaceChange = change ?? { kind: 'load', state: version.state, fileChanges: [] };
-    return { version: await commitToFolder(place, version, folderChange, checkHeld), result };
+    return work(await readFolder(place), checkHeld);
   });
 }
