@@ -39,8 +39,8 @@ export async function relationSqlOf(
   return `(${queries.join(' UNION ALL ')})`;
 }
 
-/** SQL of the day of a row: the last folder of this form has it. DuckDB would also take one above the place for it. */
-const DAY_SQL = `CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE)`;
+/** SQL of the day of a row: the last folder of this form has it, not one above the place. NULL for a new file. */
+const DAY_SQL = `TRY_CAST(regexp_extract(${PATH_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE)`;
 
 /** The SELECT of the rows of files in which no column has two types; without a file it has no row. */
 async function selectFilesSql(

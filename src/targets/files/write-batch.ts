@@ -94,6 +94,7 @@ async function writeDay(localFiles: LocalFiles, plan: PlannedBatch, download: Ch
   let file: NewFile | undefined;
   // All rows of one download come by one query; without a row none comes.
   await storeTypedRows(engine, { ...plan, zone }, [download], async (rowsQuery) => {
+    // The id is a system column: `sharedRowIdSql` reads it in the file itself, also if it has no value.
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rowsQuery.filledColumns.has(name);
     const query = selectRowsSql(rowsQuery, columns.filter(isInFile), programColumns, zone);

@@ -73,6 +73,8 @@ function otherCommitError({ address, workFolder }: Storage, tableName: TableName
  *   the first profiles    a purge that began before them, and knows of none, fails likewise
  *   missing files         the entry takes them out of the log
  *   another state         the log of events also has what belongs to the whole place
+ *
+ * A file that is younger than a purge may still be committed: it stays. A reader that then misses one ends with 3.
  */
 function changeOfEvents(versionBefore: DeltaVersion, change: PlaceChange): TableChange | undefined {
   const { kind, state } = change;

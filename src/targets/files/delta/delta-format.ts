@@ -7,9 +7,7 @@
 //   other files   `foreign-files.ts` says whose they are, `vacuum.ts` removes what is no longer part of a table
 //   the log       `protocol/`
 //
-// A purge may commit while others work. Each purge creates an entry of events, and so does the first load of profiles
-// (`changeOfEvents`). So a load that began before a purge finds the next entry taken, and fails. A file that is younger
-// than the purge may still be committed: it stays. A reader that then misses a file ends with 3.
+// A purge may commit while others work: `changeOfEvents` in `commit-to-tables.ts` says how they exclude each other.
 
 import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../../../base/errors.ts';

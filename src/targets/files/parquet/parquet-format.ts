@@ -2,7 +2,7 @@
 //
 //   `folder-state.ts`       the paths, and `_dfinery.json`, which says what the folder holds
 //   `commit-to-folder.ts`   replaces the files, then `_dfinery.json`
-//   `read-folder.ts`        reads both, and finds what a kill left half-way; the next commit finishes it
+//   `read-folder.ts`        reads both, and judges what a kill left half-way (`judgeFile`); the next commit finishes it
 //
 // Each file carries its own receipt. A journal would instead need all new files beside all old ones at one time.
 

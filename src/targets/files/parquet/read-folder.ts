@@ -3,14 +3,21 @@ import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
 import { isEngineFailure } from '../../../engine/session/engine-errors.ts';
+import type { ExportState } from '../../../extract/export-state.ts';
 import { withDiskErrors } from '../../../fs/disk-failure.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
-import { newPlaceState, type TableState } from '../../../table/place-state.ts';
-import { findRemovedDays, type StoredReceipt, withPrunedDays, withReceipts } from '../../../table/receipts.ts';
+import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
+import {
+  findRemovedDays,
+  type Receipts,
+  type StoredReceipt,
+  withPrunedDays,
+  withReceipts,
+} from '../../../table/receipts.ts';
 import { EVENTS, type TableName, USER_PROFILES } from '../../../table/tables.ts';
 import { type FileColumns, hasCurrentColumns, tableColumnsOf } from '../file-layout.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../parquet-file.ts';
-import type { DamagedFile } from '../place-version.ts';
+import { type DamagedFile, newFilesIn, type PlaceChange } from '../place-version.ts';
 import { parseReceipt } from '../stored-state.ts';
 import {
   DATA_FILE,
@@ -25,6 +32,7 @@ import {
   readStateFile,
   type StateFile,
   sizeAndTime,
+  storedProfilesOf,
 } from './folder-state.ts';
 
 const EMPTY_FOLDER: FolderVersion = {
@@ -80,18 +88,59 @@ type Verdict =
 const isPart = (verdict: Verdict) => verdict.kind === 'listed' || verdict.kind === 'adopted';
 
 /**
- * Compares a file with what `_dfinery.json` says of it. The first row counts that is true. A file of the listed size and
- * time has the listed hash.
+ * The interim state, which a commit stores before it changes a file: as after it, but for what a kill would make untrue.
+ * By it `judgeFile` knows each file that a kill leaves.
  *
- *   the file                                              is
- *   is not there, or its table is not in the state        absent
- *   has the listed hash, and its receipt has rows         listed: it was copied at most
- *   has the listed hash                                   adopted: a killed run was to remove it
- *   has a later receipt, and the columns of its table     adopted: a killed run wrote it
+ *   receipt of a new file            as before: the new one is adopted with the file
+ *   receipt of a day without a file  as after: the day would else count as removed by a user
+ */
+export function interimState(versionBefore: FolderVersion, { state: after, fileChanges }: PlaceChange): PlaceState {
+  const { events: eventsBefore } = versionBefore.state;
+  const receiptsOf = (tableName: TableName, tableBefore: TableState | undefined, tableAfter: TableState): Receipts => {
+    const newFiles = newFilesIn(fileChanges).filter((file) => file.tableName === tableName);
+    if (newFiles.length === 0) return tableAfter.receipts;
+    const newDays = new Set(newFiles.map(({ day }) => day));
+    const otherReceipts = [...tableAfter.receipts.values()].filter(({ day }) => !newDays.has(day));
+    return withReceipts(tableBefore?.receipts ?? new Map(), otherReceipts);
+  };
+  const { events, user_profiles: profiles } = after;
+  return {
+    ...after,
+    events: {
+      ...events,
+      receipts: receiptsOf(EVENTS.name, eventsBefore, events),
+      exportState: events.exportState && interimCursor(eventsBefore.exportState, events.exportState),
+    },
+    user_profiles: profiles && {
+      ...profiles,
+      receipts: receiptsOf(USER_PROFILES.name, storedProfilesOf(versionBefore), profiles),
+    },
+  };
+}
+
+/**
+ * The cursor and its companions in an interim state: as before, at first at the start, so that the next run loads the
+ * days that have no file yet. By filters and hashed columns people are found in the new files: these are as after.
+ */
+function interimCursor(before: ExportState | undefined, after: ExportState): ExportState {
+  const { start_date, filters, hashed } = after;
+  const cursor = before ?? { ...after, ...(start_date && { from_date: start_date }) };
+  return { ...cursor, ...(filters && { filters }), ...(hashed && { hashed }) };
+}
+
+/**
+ * Compares a file with what `_dfinery.json` says of it. The first row counts that is true. A file of the listed size and
+ * time has the listed hash. The last column: the steps of `commitToFolder` after which a killed run leaves such a file.
+ *
+ *   the file                                              is        a kill after
+ *   is not there, or its table is not in the state        absent    step 3 removed it, or step 1 of a first load
+ *   has the listed hash, and its receipt has rows         listed    step 1, before step 2 or 3 comes to it
+ *   has the listed hash                                   adopted   step 1, before step 3 removes it
+ *   has a later receipt, and the columns of its table     adopted   step 3 replaced it
  *   has the columns of its table, but had others,
- *   and its receipt                                       adopted: a killed run gave it these
- *   is of profiles without a receipt                      absent: a killed first load has not stored it
- *   is any other                                          damaged
+ *   and its receipt                                       adopted   step 2 gave it these
+ *   is of profiles without a receipt                      absent    step 1 of their first load: it is not of that load
+ *   is any other                                          damaged   none
  */
 async function judgeFile(place: FolderPlace, stateFile: StateFile, path: string): Promise<Verdict> {
   const localPath = place.storage.fullPath(path);
