@@ -68,7 +68,7 @@ export interface CheckedDay {
 export const mayShareRows = ({ day, to_date }: Receipt): boolean => to_date > day;
 
 /** How a day was requested and verified. Instants in ms since 1970. */
-interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filters' | 'exports' | 'source'> {
+export interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filters' | 'exports' | 'source'> {
   readonly requestedAt: number;
   readonly verifiedAt: number;
 }

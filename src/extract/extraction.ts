@@ -12,6 +12,7 @@
 
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
 import { DownloadQueue } from './download/download-queue.ts';
+import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { RunResults } from './run-results.ts';
 import { removeFiles } from './spool.ts';
@@ -19,6 +20,12 @@ import { logNotes, type RunPlan } from './which-days.ts';
 
 /** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
+
+/** A day, with what its commit stores beside it: `results` may know later days by then. */
+interface DayToCommit {
+  readonly checkedDay: CheckedDay;
+  readonly commitInfo: CommitInfo;
+}
 
 /** A plan that is executed. */
 export class Extraction {
@@ -43,10 +50,10 @@ export class Extraction {
     try {
       const downloads = await DownloadQueue.open([this.#plan], this.#deps);
       try {
-        for await (const checkedDays of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
-          // `results` may know later days by now. Of those `commitInfo` takes only which are gone, and that stays so.
-          yield { checkedDays, commitInfo: this.results.commitInfo() };
-          for (const { files } of checkedDays) await removeFiles(files);
+        for await (const batch of inBatches(this.#daysToCommit(downloads), limits, this.#deps)) {
+          const { commitInfo } = batch[batch.length - 1];
+          yield { checkedDays: batch.map(({ checkedDay }) => checkedDay), commitInfo };
+          for (const { checkedDay } of batch) await removeFiles(checkedDay.files);
         }
       } finally {
         await downloads.close();
@@ -61,10 +68,10 @@ export class Extraction {
     }
   }
 
-  async *#daysToStore(downloads: DownloadQueue): AsyncGenerator<CheckedDay, void, undefined> {
+  async *#daysToCommit(downloads: DownloadQueue): AsyncGenerator<DayToCommit, void, undefined> {
     for await (const dayResult of downloads.dayResults()) {
       const checkedDay = this.results.add(dayResult);
-      if (checkedDay !== undefined) yield checkedDay;
+      if (checkedDay !== undefined) yield { checkedDay, commitInfo: this.results.commitInfo() };
     }
   }
 
@@ -76,11 +83,11 @@ export class Extraction {
 
 /** Collects days, in order, into batches. Delivers the days before a failure, and then throws it. */
 async function* inBatches(
-  days: AsyncGenerator<CheckedDay, void, undefined>,
+  days: AsyncGenerator<DayToCommit, void, undefined>,
   limits: typeof BATCH_LIMITS,
   { clock, signal }: Pick<ExtractDeps, 'clock' | 'signal'>,
-): AsyncGenerator<readonly CheckedDay[], void, undefined> {
-  let batch: CheckedDay[] = [];
+): AsyncGenerator<readonly DayToCommit[], void, undefined> {
+  let batch: DayToCommit[] = [];
   /** Resolves once the first day of the batch has waited long enough. */
   let expiry: Promise<undefined> | undefined;
   let nextDay = days.next();
@@ -110,8 +117,8 @@ async function* inBatches(
 }
 
 /** A day that may share rows is a batch of its own. All days of a run may, or none: the end day is proved before. */
-function isFull(batch: readonly CheckedDay[], limits: typeof BATCH_LIMITS): boolean {
-  const total = (of: 'rows' | 'bytes') => batch.reduce((sum, { receipt }) => sum + receipt[of], 0);
-  const mayShare = batch.some(({ receipt }) => mayShareRows(receipt));
+function isFull(batch: readonly DayToCommit[], limits: typeof BATCH_LIMITS): boolean {
+  const total = (of: 'rows' | 'bytes') => batch.reduce((sum, { checkedDay }) => sum + checkedDay.receipt[of], 0);
+  const mayShare = batch.some(({ checkedDay }) => mayShareRows(checkedDay.receipt));
   return mayShare || total('rows') >= limits.rows || total('bytes') >= limits.bytes;
 }

@@ -31,6 +31,9 @@ export function usualRowsIfImplausible(day: Day, receipts: ReceiptsByDay): numbe
   return isEmpty || isFarBelowUsual ? usualRows : undefined;
 }
 
+export const isImplausible = (day: Day, receipts: ReceiptsByDay): boolean =>
+  usualRowsIfImplausible(day, receipts) !== undefined;
+
 function median(counts: readonly number[]): number {
   const sorted = counts.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);

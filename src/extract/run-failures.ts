@@ -1,7 +1,7 @@
 import { type Day, formatDays } from '../base/days.ts';
 import { bySeverity, configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { unseparatedCount } from '../base/quantities.ts';
-import type { FailedDay, UnprovenDay } from './download/day-download.ts';
+import type { EmptyAnswerDay, FailedDay } from './download/day-download.ts';
 import type { RunPlan } from './which-days.ts';
 
 /** Failures of the service after which a run gives up. */
@@ -12,8 +12,8 @@ export class RunFailures {
   #gapError: UserError | undefined;
   /** Of days that are over. */
   readonly #dayErrors: UserError[] = [];
-  readonly #unprovenDays: Day[] = [];
-  #unprovenError: UserError | undefined;
+  readonly #emptyAnswerDays: Day[] = [];
+  #emptyAnswerError: UserError | undefined;
   /** Of the first day that is not over. */
   #openDayError: UserError | undefined;
 
@@ -22,10 +22,10 @@ export class RunFailures {
     this.#gapError = gapError(gaps, mode);
   }
 
-  addUnprovenDay({ day, emptyAnswer }: UnprovenDay): void {
-    this.#unprovenDays.push(day);
-    this.#unprovenError = transientError(
-      `${formatDays(this.#unprovenDays)}: ${emptyAnswer.clause} before the service exported any day as CSV. ` +
+  addEmptyAnswerDay({ day, emptyAnswer }: EmptyAnswerDay): void {
+    this.#emptyAnswerDays.push(day);
+    this.#emptyAnswerError = transientError(
+      `${formatDays(this.#emptyAnswerDays)}: ${emptyAnswer.clause} before the service exported any day as CSV. ` +
         'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }
@@ -42,19 +42,19 @@ export class RunFailures {
   }
 
   /** Why the run fails, whatever the days to come bring: the most severe failure, the first of those. */
-  get certain(): UserError | undefined {
+  get certainError(): UserError | undefined {
     const errors = [this.#gapError, ...this.#dayErrors].filter((error) => error !== undefined);
     return errors.sort(bySeverity)[0];
   }
 
   /** Why the run fails, once all days are known. */
-  atEnd(hasLoaded: boolean): UserError | undefined {
-    return this.certain ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openDayError);
+  errorAtEnd(hasLoaded: boolean): UserError | undefined {
+    return this.certainError ?? this.#emptyAnswerError ?? (hasLoaded ? undefined : this.#openDayError);
   }
 
   /** The failures but for the one that the caller reports. That of a day that is not over was a warning. */
-  others(reported: unknown): readonly UserError[] {
-    const errors = [this.#gapError, ...this.#dayErrors, this.#unprovenError].filter((error) => error !== undefined);
+  otherErrors(reported: unknown): readonly UserError[] {
+    const errors = [this.#gapError, ...this.#dayErrors, this.#emptyAnswerError].filter((error) => error !== undefined);
     return errors.filter((error) => error !== reported);
   }
 }

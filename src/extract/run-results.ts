@@ -17,7 +17,7 @@ import type { RunPlan } from './which-days.ts';
  *   gone, and wanted by nobody    a warning
  *   failed, and over              fails the run; at once, if it is the third that the service failed for
  *   failed, and open              a warning; fails a run that loaded no day
- *   unproven                      fails the run
+ *   empty answers, nothing more    fails the run
  */
 export class RunResults {
   /** Receipts before the run, and of the days that it loaded. */
@@ -43,8 +43,8 @@ export class RunResults {
     switch (dayResult.kind) {
       case 'downloaded':
         return this.#addDownloaded(dayResult.checkedDay);
-      case 'unproven':
-        this.#failures.addUnprovenDay(dayResult);
+      case 'empty_answer':
+        this.#failures.addEmptyAnswerDay(dayResult);
         return undefined;
       case 'gone':
         return this.#addGone(dayResult.day);
@@ -56,7 +56,7 @@ export class RunResults {
   #addDownloaded(checkedDay: CheckedDay): CheckedDay {
     const { receipt } = checkedDay;
     const { day, rows, to_date, is_over, requested_at } = receipt;
-    if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(receipt, this.receipts.get(day));
+    if (day === this.#plan.oldestLookbackDay) this.#warnOfLateRows(receipt, this.receipts.get(day));
     this.#loadedReceipts.push(receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     const usualRows = usualRowsIfImplausible(day, this.receipts);
@@ -129,7 +129,7 @@ export class RunResults {
 
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    return this.#failures.certain;
+    return this.#failures.certainError;
   }
 
   /** Warns of what is left once all days are known. Throws why the run fails, if it does. */
@@ -142,7 +142,7 @@ export class RunResults {
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    const error = this.#failures.atEnd(hasLoaded);
+    const error = this.#failures.errorAtEnd(hasLoaded);
     if (error !== undefined) throw error;
   }
 
@@ -158,7 +158,8 @@ export class RunResults {
     if (!this.#failsAtGap) logGone('day.gap', this.gaps);
     const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
-    for (const { message, where } of this.#failures.others(reported)) logger.error('day.failed', message, { ...where });
+    for (const { message, where } of this.#failures.otherErrors(reported))
+      logger.error('day.failed', message, { ...where });
   }
 
   /** Days that the caller named, and that were not over when they were loaded. */

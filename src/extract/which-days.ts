@@ -9,7 +9,7 @@ import { lastDayBegunAnywhere, lastDayOver, oldestExportedDay, todayIn } from '.
 import { hasOtherFilters, type ReceiptSummary, type ReceiptsByDay } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete } from './export-state.ts';
-import { usualRowsIfImplausible } from './plausibility.ts';
+import { isImplausible } from './plausibility.ts';
 
 /** Days after a day was over in which the rest of it may still come. */
 const READ_AGAIN_DAYS = 7;
@@ -47,13 +47,13 @@ export interface RunPlan {
   /** The days to read, in order. */
   readonly days: readonly Day[];
   /** The day `lookback_days` before the first one to load. */
-  readonly lookedBackTo?: Day | undefined;
+  readonly oldestLookbackDay?: Day | undefined;
   /** What the user is told before anything is sent. */
   readonly notes: readonly LogEvent[];
 }
 
 /** What the days of a run are chosen by. */
-type PlanBasis = Omit<RunPlan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
+type DayCriteria = Omit<RunPlan, 'mode' | 'days' | 'oldestLookbackDay' | 'notes'>;
 
 /** The cursor before the run. */
 export const cursorOf = ({ state, start }: Pick<RunPlan, 'state' | 'start'>): Day => state?.from_date ?? start;
@@ -90,11 +90,11 @@ export function planRun(input: PlanInput): RunPlan {
   checkBegun('--from', from, now);
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldestDay = oldestExportedDay(now, settings.historyDays);
-  const start = state?.start_date ?? initialStart(input, oldestDay);
+  const start = state?.start_date ?? startBeforeFirstCommit(input, oldestDay);
   const lastDay = lastDayOf(input);
-  const basis = { settings, fingerprints, appends, state, receipts, start, oldestDay, lastDay };
-  if (from !== undefined) return planNamedDays(from, input, basis);
-  return fullRefresh ? planRefreshDays(basis) : planSyncDays(basis);
+  const criteria = { settings, fingerprints, appends, state, receipts, start, oldestDay, lastDay };
+  if (from !== undefined) return planNamedDays(from, input, criteria);
+  return fullRefresh ? planRefreshDays(criteria) : planSyncDays(criteria);
 }
 
 /** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
@@ -105,7 +105,7 @@ function checkBegun(name: string, day: Day | undefined, now: number): void {
 }
 
 /** The start before the first commit. A state that another program made may have a cursor alone. */
-function initialStart({ settings: { startDate }, state, from }: PlanInput, oldestDay: Day): Day {
+function startBeforeFirstCommit({ settings: { startDate }, state, from }: PlanInput, oldestDay: Day): Day {
   const start = startDate === undefined ? (from ?? oldestDay) : laterOf(startDate, oldestDay);
   return state === undefined ? start : earlierOf(start, state.from_date);
 }
@@ -117,8 +117,8 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
 
 const note = (level: 'info' | 'warn', event: string, message: string): LogEvent => ({ level, event, message });
 
-function planNamedDays(from: Day, { settings, to, now }: PlanInput, basis: PlanBasis): RunPlan {
-  const { lastDay } = basis;
+function planNamedDays(from: Day, { settings, to, now }: PlanInput, criteria: DayCriteria): RunPlan {
+  const { lastDay } = criteria;
   if (from > lastDay) {
     const { timezone = 'UTC' } = settings;
     throw configError(
@@ -129,12 +129,12 @@ function planNamedDays(from: Day, { settings, to, now }: PlanInput, basis: PlanB
   const openDays = days.filter((day) => day > lastDayOver(now));
   const message = `Not over everywhere yet: ${formatDays(openDays)}. What is loaded of this may not be all.`;
   const notes = to !== undefined && openDays.length > 0 ? [note('warn', 'plan.open_day', message)] : [];
-  return { ...basis, mode: 'named', days, notes };
+  return { ...criteria, mode: 'named', days, notes };
 }
 
-function planRefreshDays(basis: PlanBasis): RunPlan {
-  const { receipts, start, oldestDay, lastDay } = basis;
-  const notes = startWarnings(basis);
+function planRefreshDays(criteria: DayCriteria): RunPlan {
+  const { receipts, start, oldestDay, lastDay } = criteria;
+  const notes = startWarnings(criteria);
   const isPruned = (day: Day) => receipts.get(day)?.pruned === true;
   const olderDays = [...receipts.keys()].filter((day) => day < oldestDay && !isPruned(day)).sort();
   if (olderDays.length > 0) {
@@ -146,44 +146,44 @@ function planRefreshDays(basis: PlanBasis): RunPlan {
   // `--from` may have loaded days before the start, and earlier runs days after `end_date`.
   const storedDays = [...receipts.keys()].filter((day) => day >= oldestDay);
   const days = union(daysOf(laterOf(start, oldestDay), lastDay), storedDays).filter((day) => !isPruned(day));
-  return { ...basis, mode: 'refresh', days, notes };
+  return { ...criteria, mode: 'refresh', days, notes };
 }
 
-function planSyncDays(basis: PlanBasis): RunPlan {
-  const { settings, receipts, appends, state, start, oldestDay, lastDay } = basis;
+function planSyncDays(criteria: DayCriteria): RunPlan {
+  const { settings, receipts, appends, state, start, oldestDay, lastDay } = criteria;
   const gaps = new Set(state?.gaps);
-  const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
+  const incompleteDays = daysOf(cursorOf(criteria), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   // Only `--from` reads a gap, or a day whose rows were removed.
   const isReadable = (day: Day) =>
     day >= oldestDay && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
-  const emptyOrImplausibleDays = daysToReadAgain(receipts, includesToDateOf(basis), appends).filter(
+  const suspectDays = emptyOrImplausibleDays(receipts, includesToDateOf(criteria), appends).filter(
     (day) => day >= start,
   );
-  const daysOfOtherFilters = [...receipts.keys()].filter((day) => isOfOtherFilters(day, basis));
-  const daysReadAgain = union(emptyOrImplausibleDays, daysOfOtherFilters).filter(isReadable);
+  const daysOfOtherFilters = [...receipts.keys()].filter((day) => isOfOtherFilters(day, criteria));
+  const daysReadAgain = union(suspectDays, daysOfOtherFilters).filter(isReadable);
   const notes = [
-    ...startWarnings(basis),
-    ...readAgainNotes(daysReadAgain, basis),
-    ...(appends ? sentEarlyWarnings(incompleteDays, basis) : []),
+    ...startWarnings(criteria),
+    ...readAgainNotes(daysReadAgain, criteria),
+    ...(appends ? sentEarlyWarnings(incompleteDays, criteria) : []),
   ];
-  const plan = { ...basis, mode: 'sync', notes } as const;
+  const plan = { ...criteria, mode: 'sync', notes } as const;
   const [firstIncomplete] = incompleteDays;
   if (appends || firstIncomplete === undefined) return { ...plan, days: union(daysReadAgain, incompleteDays) };
-  const oldestLookback = addDays(firstIncomplete, -settings.lookbackDays);
-  const lookbackDays = daysOf(laterOf(oldestLookback, start), addDays(firstIncomplete, -1)).filter(isReadable);
+  const oldestLookbackDay = addDays(firstIncomplete, -settings.lookbackDays);
+  const lookbackDays = daysOf(laterOf(oldestLookbackDay, start), addDays(firstIncomplete, -1)).filter(isReadable);
   const days = union(lookbackDays, daysReadAgain, incompleteDays);
-  return { ...plan, days, lookedBackTo: oldestLookback };
+  return { ...plan, days, oldestLookbackDay };
 }
 
-/** True if a day was requested a week after it was over: nobody waits for more of it. */
-export const countsAsItIs = (day: Day, { requested_at }: Pick<ReceiptSummary, 'requested_at'>): boolean =>
+/** True if a day was requested a week after it was over: it is not read again. */
+export const wasReadForLastTime = (day: Day, { requested_at }: Pick<ReceiptSummary, 'requested_at'>): boolean =>
   day <= addDays(lastDayOver(Date.parse(requested_at)), -READ_AGAIN_DAYS);
 
 /**
  * The empty or implausible days, but for those that were requested a week after they were over. An empty day whose
  * request asked for too little does not count as requested. Plain append reads only days without rows again.
  */
-export function daysToReadAgain(
+export function emptyOrImplausibleDays(
   receipts: ReceiptsByDay,
   includesToDate: boolean | undefined,
   appends = false,
@@ -192,22 +192,22 @@ export function daysToReadAgain(
     const { rows, is_over, pruned, to_date } = receipt;
     if (!is_over || pruned === true) return false;
     if (rows === 0 && includesToDate === false && to_date === day) return true;
-    if (countsAsItIs(day, receipt)) return false;
-    return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
+    if (wasReadForLastTime(day, receipt)) return false;
+    return rows === 0 || (!appends && isImplausible(day, receipts));
   };
   return [...receipts].filter(isReadAgain).map(([day]) => day);
 }
 
-const isOfOtherFilters = (day: Day, { receipts, fingerprints }: PlanBasis): boolean =>
+const isOfOtherFilters = (day: Day, { receipts, fingerprints }: DayCriteria): boolean =>
   hasOtherFilters(receipts.get(day), fingerprints.filtersHash);
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
 
 /** Why days are read again that are over. */
-function readAgainNotes(daysReadAgain: readonly Day[], basis: PlanBasis): LogEvent[] {
+function readAgainNotes(daysReadAgain: readonly Day[], criteria: DayCriteria): LogEvent[] {
   const reasonOf = (day: Day) => {
-    if (isOfOtherFilters(day, basis)) return 'they were loaded with other filters or columns';
-    return basis.receipts.get(day)?.rows === 0
+    if (isOfOtherFilters(day, criteria)) return 'they were loaded with other filters or columns';
+    return criteria.receipts.get(day)?.rows === 0
       ? 'they had no rows, and the provider may be late'
       : 'they had far fewer rows than usual';
   };
@@ -217,7 +217,7 @@ function readAgainNotes(daysReadAgain: readonly Day[], basis: PlanBasis): LogEve
 }
 
 /** Warns of rows that come twice if the destination keeps all: another sync mode sends days that are not over. */
-function sentEarlyWarnings(incompleteDays: readonly Day[], { receipts }: PlanBasis): LogEvent[] {
+function sentEarlyWarnings(incompleteDays: readonly Day[], { receipts }: DayCriteria): LogEvent[] {
   const days = incompleteDays.filter((day) => (receipts.get(day)?.rows ?? 0) > 0);
   if (days.length === 0) return [];
   const message =
@@ -227,7 +227,7 @@ function sentEarlyWarnings(incompleteDays: readonly Day[], { receipts }: PlanBas
 }
 
 /** Warns if days after `start_date` are not read. */
-function startWarnings({ settings, receipts, state, start, oldestDay }: PlanBasis): LogEvent[] {
+function startWarnings({ settings, receipts, state, start, oldestDay }: DayCriteria): LogEvent[] {
   const { startDate = start } = settings;
   if (state === undefined) {
     const message = `Days before ${start} can no longer be exported: reading from ${start} instead of ${startDate}.`;

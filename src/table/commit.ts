@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
-import { countsAsItIs } from '../extract/which-days.ts';
+import { wasReadForLastTime } from '../extract/which-days.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened } from './column-plan.ts';
 import type { TableState } from './place-state.ts';
@@ -96,7 +96,7 @@ export function tableAfterBatch(
       newReceipt !== undefined &&
       (newReceipt.is_over !== is_over ||
         newReceipt.to_date !== to_date ||
-        countsAsItIs(day, newReceipt) !== countsAsItIs(day, storedReceipt));
+        wasReadForLastTime(day, newReceipt) !== wasReadForLastTime(day, storedReceipt));
     // Also an unchanged or another day may lose rows to a written one, or have a column that widens.
     const rows_stored = rowsByDay.get(day) ?? storedReceipt.rows_stored;
     const hasChangedRows = rows_stored !== storedReceipt.rows_stored || widenedDays.has(day);

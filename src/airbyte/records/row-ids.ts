@@ -5,10 +5,7 @@ import { type HeaderColumn, LOG_ID } from '../../cells/header.ts';
 /** What stands behind the log id in the id of an item: its position, of as many digits as 64 bits hold. */
 const POSITION = /^:0*(\d{1,18})$/;
 
-/**
- * The ids of the row that `refill` read last: one object serves a file. The examples are of the second row with the id
- * `log-1:007`.
- */
+/** The ids of the row that `refill` read last. The examples are of the second row with the id `log-1:007`. */
 export class RowIds {
   /** The id of the row (`log-1:007`): the cell of the id column, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();

@@ -41,7 +41,8 @@ export class StreamProgress {
   /** Counts the result of a day. Returns true if its records are to be written. It may end the stream with a failure. */
   async accept(result: DayResult): Promise<boolean> {
     try {
-      if ('checkedDay' in result && this.plan.keepsDuplicates) this.#requireKnownEnd();
+      const mayHaveRows = result.kind === 'downloaded' || result.kind === 'empty_answer';
+      if (mayHaveRows && this.plan.keepsDuplicates) this.#requireKnownEnd();
       const checkedDay = this.#results.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#results;

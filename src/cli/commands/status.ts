@@ -3,7 +3,7 @@ import { dayAt, formatDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { daysUntilCursorIsLost } from '../../extract/calendar.ts';
-import { usualRowsIfImplausible } from '../../extract/plausibility.ts';
+import { isImplausible } from '../../extract/plausibility.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysWithOtherFilters } from '../../table/place-warnings.ts';
 import { countStoredRows, type StoredReceipt } from '../../table/receipts.ts';
@@ -56,7 +56,7 @@ export async function readStatus(place: Place<StatefulTarget>, config: CommandCo
     gaps: exportState?.gaps ?? [],
     pruned_days: daysWhere(({ pruned }) => pruned === true),
     other_filters_days: daysWithOtherFilters(state.events),
-    implausible_days: daysWhere(({ day }) => usualRowsIfImplausible(day, receipts) !== undefined),
+    implausible_days: daysWhere(({ day }) => isImplausible(day, receipts)),
     days_until_loss: cursor === null ? null : daysUntilCursorIsLost(cursor, dayAt(clock.now()), config),
     last_run: lastRunOf(state),
   };

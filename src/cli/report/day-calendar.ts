@@ -2,7 +2,7 @@ import { type Day, dayAt, daysOf, earlierOf, laterOf, startOf } from '../../base
 import { groupBy } from '../../base/group.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { daysUntilLost, type ExportedDays, LOST_SOON_DAYS } from '../../extract/calendar.ts';
-import { daysToReadAgain } from '../../extract/which-days.ts';
+import { emptyOrImplausibleDays } from '../../extract/which-days.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
@@ -37,7 +37,7 @@ export function reportedDays(report: PlaceReport, now: number, settings: Exporte
   if (firstDay === undefined) return [];
   const lastWantedDay = earlierOf(endDate ?? today, today);
   const lastDay = laterOf(lastWantedDay, recordedDays.at(-1) ?? lastWantedDay);
-  const daysReadAgain = daysToReadAgain(receipts, exportState?.to_date_inclusive);
+  const daysReadAgain = emptyOrImplausibleDays(receipts, exportState?.to_date_inclusive);
   return daysOf(firstDay, lastDay).map((day) => {
     const daysLeft = daysUntilLost(day, today, historyDays);
     const state = stateOfDay(day, daysLeft, daysReadAgain, report);

@@ -10,7 +10,7 @@ import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { DownloadFailure, EventRequest } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
-import { type CheckedDay, type CheckedFile, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
+import { type CheckedDay, type CheckedFile, checkedDayOf, type DayRequest, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { checkedFileOf, openSpoolOutput, removeFiles, type SpooledDownload } from '../spool.ts';
@@ -18,8 +18,8 @@ import { type RunPlan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, downloadParts } from './parts.ts';
 
-/** What became of a day. `downloaded` and `unproven` have a `checkedDay`. `gone`: the service no longer exports it. */
-export type DayResult = DownloadedDay | UnprovenDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
+/** What became of a day. `gone`: the service no longer exports it. */
+export type DayResult = DownloadedDay | EmptyAnswerDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
 
 interface DownloadedDay {
   readonly kind: 'downloaded';
@@ -28,9 +28,11 @@ interface DownloadedDay {
 }
 
 /** A day with two empty answers. If the service has exported another day by its turn, it is one without rows. */
-export interface UnprovenDay extends Omit<DownloadedDay, 'kind'> {
-  readonly kind: 'unproven';
+export interface EmptyAnswerDay {
+  readonly kind: 'empty_answer';
+  readonly day: Day;
   readonly emptyAnswer: DownloadFailure;
+  readonly request: DayRequest;
 }
 
 /** A day that was not loaded; other days may be. The next run reads one that is not over. */
@@ -74,11 +76,12 @@ export class DayDownloader {
     const { service, settings, endProofDay } = this.#deps;
     const provesEnd = this.#day === endProofDay;
     const download = await (provesEnd ? proveEndDay(this.#day, this.#download, service, settings) : this.#download());
-    const first = await this.#dayResultOf(download);
-    if (first.kind !== 'downloaded' || first.checkedDay.receipt.rows >= this.#storedRows.minRows) return first;
-    const second = await this.#dayResultOf(await this.#download());
-    await removeFiles(first.checkedDay.files);
-    return second.kind === 'downloaded' ? this.#confirmFewerRows(first, second) : second;
+    const firstResult = await this.#dayResultOf(download);
+    if (firstResult.kind !== 'downloaded') return firstResult;
+    if (firstResult.checkedDay.receipt.rows >= this.#storedRows.minRows) return firstResult;
+    const secondResult = await this.#dayResultOf(await this.#download());
+    await removeFiles(firstResult.checkedDay.files);
+    return secondResult.kind === 'downloaded' ? this.#confirmFewerRows(firstResult, secondResult) : secondResult;
   }
 
   /** Sends exports until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
@@ -103,8 +106,8 @@ export class DayDownloader {
    *
    *   download                   a day that is over                       a day that is not over
    *   checked                    its rows                                 its rows
-   *   empty, twice               unproven, if no rows are stored under    left to the next run
-   *                              the same filters; else failed
+   *   empty, twice               empty_answer, if no rows are stored      left to the next run
+   *                              under the same filters; else failed
    *   too_large                  its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   unsupported                failed: another download is the same     left to the next run
@@ -144,15 +147,16 @@ export class DayDownloader {
   }
 
   /** A day without rows, as far as two empty answers can show it: they never replace rows of the same filters. */
-  #emptyTwice(first: DownloadFailure, second: DownloadFailure): DayResult {
+  #emptyTwice(firstAnswer: DownloadFailure, secondAnswer: DownloadFailure): DayResult {
     const day = this.#day;
-    if (second.code !== first.code) return this.#failedForNow(`${day}: ${first.clause}, and then ${second.clause}.`);
+    if (secondAnswer.code !== firstAnswer.code)
+      return this.#failedForNow(`${day}: ${firstAnswer.clause}, and then ${secondAnswer.clause}.`);
     const { rowsBefore } = this.#storedRows;
     // All rows of the day may have been removed since, those of erased people.
     const isStoredEmpty = rowsBefore === 0 || this.#deps.receipts.get(day)?.rows_stored === 0;
-    if (isStoredEmpty) return { ...this.#downloadedDay([]), kind: 'unproven', emptyAnswer: first };
+    if (isStoredEmpty) return { kind: 'empty_answer', day, emptyAnswer: firstAnswer, request: this.#request };
     return this.#failedForNow(
-      `${day} has ${unseparatedCount(rowsBefore, 'row')}, and now ${first.clause}: the stored rows stay. Run again later.`,
+      `${day} has ${unseparatedCount(rowsBefore, 'row')}, and now ${firstAnswer.clause}: the stored rows stay. Run again later.`,
     );
   }
 
@@ -166,18 +170,18 @@ export class DayDownloader {
   }
 
   /** Takes the second download if it has enough rows, or as many as the first: then the day has changed. */
-  async #confirmFewerRows(first: DownloadedDay, second: DownloadedDay): Promise<DayResult> {
+  async #confirmFewerRows(firstResult: DownloadedDay, secondResult: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
     const { rowsBefore, minRows } = this.#storedRows;
-    const { rows } = first.checkedDay.receipt;
-    const { rows: rowsAgain } = second.checkedDay.receipt;
-    if (rowsAgain >= minRows) return second;
+    const { rows } = firstResult.checkedDay.receipt;
+    const { rows: rowsAgain } = secondResult.checkedDay.receipt;
+    if (rowsAgain >= minRows) return secondResult;
     if (rowsAgain === rows) {
       const message = `${day} has ${unseparatedCount(rows, 'row')} now and had ${rowsBefore}: two downloads agree, the day is replaced.`;
       this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: rowsBefore });
-      return second;
+      return secondResult;
     }
-    await removeFiles(second.checkedDay.files);
+    await removeFiles(secondResult.checkedDay.files);
     return this.#failedForNow(
       `${day} had ${unseparatedCount(rowsBefore, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
         'downloads may have been cut, the stored rows stay. Run again later.',
@@ -204,8 +208,13 @@ export class DayDownloader {
   }
 
   #downloadedDay(files: readonly CheckedFile[]): DownloadedDay {
+    return { kind: 'downloaded', day: this.#day, checkedDay: checkedDayOf(files, this.#request) };
+  }
+
+  /** How the day was requested, and verified by now. */
+  get #request(): DayRequest {
     const { fingerprints, clock } = this.#deps;
-    const checkedDay = checkedDayOf(files, {
+    return {
       day: this.#day,
       to_date: this.#toDate,
       requestedAt: this.#requestedAt,
@@ -213,8 +222,7 @@ export class DayDownloader {
       filters: fingerprints.filtersHash,
       exports: this.#exportCount,
       verifiedAt: clock.now(),
-    });
-    return { kind: 'downloaded', day: this.#day, checkedDay };
+    };
   }
 }
 

@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { NOT_FOUND_CODE } from '../../service/export/outcomes.ts';
 import { lastDayOver, oldestExportedDay } from '../calendar.ts';
-import type { ReceiptsByDay } from '../checked-day.ts';
+import { checkedDayOf, type ReceiptsByDay } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { RunPlan } from '../which-days.ts';
 import { DayDownloader, type DayResult, type DownloadDeps } from './day-download.ts';
@@ -53,7 +53,7 @@ export class DownloadQueue {
       signal.throwIfAborted();
       this.#resultsByDay.delete(day);
       this.#downloadAhead(i + 1);
-      yield this.#withoutDoubt(dayResult);
+      yield this.#acceptedIfEmpty(dayResult);
     }
   }
 
@@ -78,7 +78,7 @@ export class DownloadQueue {
     for (const day of days.toReversed()) {
       if (this.#deps.service.hasExportedDay) return;
       const dayResult = await this.#downloadDecidingDay(day);
-      if (dayResult.kind !== 'unproven') return;
+      if (dayResult.kind !== 'empty_answer') return;
       codes.add(dayResult.emptyAnswer.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND_CODE))
@@ -93,12 +93,12 @@ export class DownloadQueue {
   }
 
   /** A day with two empty answers has no rows, if the service has exported another day by its turn. */
-  #withoutDoubt(dayResult: DayResult): DayResult {
+  #acceptedIfEmpty(dayResult: DayResult): DayResult {
     const { service, logger } = this.#deps;
-    if (dayResult.kind !== 'unproven' || !service.hasExportedDay) return dayResult;
-    const { day, checkedDay, emptyAnswer } = dayResult;
+    if (dayResult.kind !== 'empty_answer' || !service.hasExportedDay) return dayResult;
+    const { day, emptyAnswer, request } = dayResult;
     logger.warn('day.empty_answer', `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`, { day });
-    return { kind: 'downloaded', day, checkedDay };
+    return { kind: 'downloaded', day, checkedDay: checkedDayOf([], request) };
   }
 
   #downloadAhead(firstIndex: number): void {

@@ -46,9 +46,9 @@ export async function downloadParts(
   // The last part has no name.
   for (const name of new Set(userCondition === 'include' ? events : [...knownNames, undefined])) {
     const filter = name === undefined ? allBut(excludedNames) : onlyOf(name);
-    const first = await download(filter);
+    const firstDownload = await download(filter);
     // One empty answer proves nothing, least of all from a service that could not export the day.
-    const part = first.kind === 'empty' ? await download(filter) : first;
+    const part = firstDownload.kind === 'empty' ? await download(filter) : firstDownload;
     // A service that checks the names of a filter refuses one that has no event, also in the last part.
     const isRefusedName = part.kind === 'invalid' && name !== undefined;
     if (name !== undefined && !isRefusedName) excludedNames.add(name);

@@ -4,7 +4,7 @@ import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import type { ReceiptSummary } from '../../../src/extract/checked-day.ts';
 import { fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import { type CommitInfo, type ExportState, parseState, stateAfter } from '../../../src/extract/export-state.ts';
-import { usualRowsIfImplausible } from '../../../src/extract/plausibility.ts';
+import { isImplausible, usualRowsIfImplausible } from '../../../src/extract/plausibility.ts';
 import { SETTINGS } from '../../support/extract/extraction.ts';
 
 const receipt = (more: Partial<ReceiptSummary> = {}): ReceiptSummary => ({
@@ -125,8 +125,8 @@ describe('an implausible day', () => {
     ['small services vary', [99, 99, 99, 99], 1, false],
     ['no rows where there always were some', [3, 2, 1, 4], 0, true],
     ['no rows where there sometimes were none', [300, 0, 100, 400], 0, false],
-  ])('%s', (_, weeks, rows, isImplausible) => {
-    expect(usualRowsIfImplausible(DAY, history(weeks, rows)) !== undefined).toBe(isImplausible);
+  ])('%s', (_, weeks, rows, expected) => {
+    expect(isImplausible(DAY, history(weeks, rows))).toBe(expected);
   });
 
   it('is over, and its rows were not removed', () => {
