@@ -97,7 +97,7 @@ export function missingKeyProblems(
 }
 
 /** True for a key without a value: the platform writes null for it, and a form an empty text. */
-export const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === '';
+const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === '';
 
 /** The values that are not left out. JSON may have `true` where the schema has the choice "true". */
 function presentValues(rawValues: object, { properties }: ConfigSchema): JsonObject {

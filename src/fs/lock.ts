@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { parseJsonObject } from '../base/json.ts';
@@ -195,7 +195,8 @@ function withLockErrors<T>(path: string, step: () => T): T | undefined {
   } catch (cause) {
     const code = codeOf(cause) ?? '';
     if (code === 'ENOENT') return undefined;
-    if (!NOT_A_LOCK_CODES.has(code)) throw cause;
+    // In a folder that cannot be searched nothing is in the way.
+    if (!NOT_A_LOCK_CODES.has(code) || !existsSync(path)) throw cause;
     const message = `${path} is in the way of a lock, and cannot be one of this user (${code}): remove it.`;
     throw configError(message, { cause });
   }
