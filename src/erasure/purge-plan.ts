@@ -18,7 +18,7 @@ export interface PurgeSettings extends SearchSettings {
   /** True for a purge of the people of the suppression list alone, without ids. */
   readonly isSuppressedOnly: boolean;
   readonly suppressionList: SuppressionList;
-  /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
+  /** True to have the places remember the suppression list as it is, also if they knew a longer one. */
   readonly beginsNewList: boolean;
   /** Undefined for three for each id, ten at least. */
   readonly maxPeople: number | undefined;

@@ -57,7 +57,7 @@ export class SuppressionList {
   }
 
   /**
-   * Reads the filter for downloads, and how many people are on the list. With a `hash_key` a person may be on it by the
+   * Reads the filter for downloads, and how many lines the list has. With a `hash_key` a person may be on it by the
    * id or its hash. Throws UserError for one who is known by another hash.
    */
   readFilter({ hashKey: secret }: Pick<SourceConfig, 'hashKey'>): Suppression & { readonly length: number } {
@@ -79,7 +79,7 @@ export class SuppressionList {
     return hmacs;
   }
 
-  /** How many people are on the list. */
+  /** How many lines it has, without its header: one for each form of a person's id. */
   readLength(): number {
     return this.#readForPurge().hmacs.length;
   }
@@ -90,8 +90,8 @@ export class SuppressionList {
   }
 
   /**
-   * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
-   * which is on disk then. Throws UserError, also if another purge holds the lock too long.
+   * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of lines, which are on
+   * disk then. Throws UserError, also if another purge holds the lock too long.
    */
   async add(
     unifiedIds: Iterable<string>,
@@ -193,25 +193,24 @@ export class SuppressionList {
   }
 }
 
-/** Says that `subject`, a place or the ledger, knew more people than are on the list; undefined if nobody is missing. */
+/** Says that `subject`, a place or the ledger, knew a longer list than this one; undefined if no line is missing. */
 function olderListSentence(subject: string, knownLength: number | undefined, length: number | undefined) {
   if (knownLength === undefined || knownLength <= (length ?? 0)) return undefined;
-  const people = formatCount(knownLength, 'person', 'people');
   const problem =
     length === undefined
       ? 'neither suppression_file nor erasure.ledger_dir is configured'
       : `the list has ${withSeparators(length)}: it is an older copy, or another one`;
-  return `${subject} knew ${people} on the suppression list, and ${problem}.`;
+  return `${subject} knew ${formatCount(knownLength, 'line')} of the suppression list, and ${problem}.`;
 }
 
-/** A warning of people who are no longer on the list, if there are any. */
+/** A warning of lines that are no longer on the list, if there are any. */
 export function olderListWarnings(subject: string, knownLength: number | undefined, length: number): string[] {
   const sentence = olderListSentence(subject, knownLength, length);
   return sentence === undefined ? [] : [`${sentence} Those who are missing return while the service exports them.`];
 }
 
 /**
- * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
+ * Throws UserError if a place was purged with a longer list than it has now. A sync would bring people back,
  * and a purge would lose track of them. `length`: undefined for a configuration without a list.
  */
 export function refuseOlderList(place: string, knownLength: number | undefined, length: number | undefined): void {
@@ -222,7 +221,7 @@ export function refuseOlderList(place: string, knownLength: number | undefined, 
 }
 
 /**
- * The filter of downloads into a place that knew `knownLength` people on the list; undefined for a configuration without
+ * The filter of downloads into a place that knew `knownLength` lines of the list; undefined for a configuration without
  * a list. Throws UserError for an older list, and for one that names people by another hash.
  */
 export function readFilterForPlace(

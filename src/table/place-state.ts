@@ -36,7 +36,7 @@ export interface PlaceState {
   /** Undefined if the place has no table of profiles. */
   readonly user_profiles?: TableState | undefined;
   readonly lastRun?: RunRecord | undefined;
-  /** Number of people on the suppression list with which the place was purged last. */
+  /** Number of lines of the suppression list with which the place was purged last. */
   readonly suppressionLength?: number | undefined;
 }
 

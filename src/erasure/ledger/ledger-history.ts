@@ -14,7 +14,7 @@ export class LedgerHistory {
   readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
   /** True if the service has confirmed a deletion, of whichever id. */
   hasConfirmed = false;
-  /** Number of people on the suppression list at the last purge, for whichever service. */
+  /** Number of lines of the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
   /** When a purge began with a new or an older suppression list, if one did: whoever was erased before may be back. */
   newListAt = '';

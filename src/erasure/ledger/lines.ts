@@ -35,7 +35,7 @@ export type LineContent = Readonly<
    */
   | { kind: 'purge'; id: string | null; place: string; rows: number; found?: boolean; request?: boolean }
   /**
-   * The purge of a place is done; `rows` of all people together. `suppressed`: people on the suppression list. `stays`:
+   * The purge of a place is done; `rows` of all people together. `suppressed`: lines of the suppression list. `stays`:
    * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.
    */
   | { kind: 'purged'; place: string; rows: number; suppressed: number; stays: readonly string[]; unreached: boolean }

@@ -175,7 +175,7 @@ describe('an erasure', () => {
     writeList('suppressed.jsonl', '');
     const done = await eraseAfterPlan(['--id', 'm3', ...only(DUCKDB)], () => copy('purged.duckdb', 'events.duckdb'));
     expect(done, done.said).toMatchObject({ exit: 2, places: [{ rows_removed: null }] });
-    expect(done.error).toContain('knew 2 people on the suppression list, and the list has 1');
+    expect(done.error).toContain('knew 2 lines of the suppression list, and the list has 1');
   });
 
   it('warns of rows that name nobody: they leave, a sync may bring them back, and who came back stays', async () => {
@@ -215,7 +215,7 @@ it.each(PLACES)(
     for (const suppression_file of [undefined, 'older.jsonl', 'empty.jsonl']) {
       writeList('empty.jsonl', '');
       configure({}, { suppression_file });
-      const said = expect.stringContaining('knew 2 people on the suppression list');
+      const said = expect.stringContaining('knew 2 lines of the suppression list');
       for (const more of [[], ['--dry-run']]) expect(await sync(...more)).toMatchObject({ code: 2, said });
       expect(await runAt('load', place, at('day.csv'), '--day', '2026-01-01')).toMatchObject({ code: 2, said });
       expect(await run('forget', '--id', 'm3', ...only(place))).toMatchObject({ code: 2, said });

@@ -268,7 +268,7 @@ describe('a suppression list in the folder of the ledger', () => {
     const { code, said } = await run('forget', '--id', 'B', ...IN());
     expect([await sync(), code, said]).toEqual([2, 2, expect.stringContaining('forget --suppressed --new-list')]);
     const plan = await planOf('--suppressed', '--new-list', ...IN());
-    expect(plan.warnings.join(' ')).toMatch(/knew 1 person on the suppression list, and the list has 0/);
+    expect(plan.warnings.join(' ')).toMatch(/knew 1 line of the suppression list, and the list has 0/);
     expect(await sync()).toBe(2);
     const words = ['--suppressed', '--new-list', '--execute', '--confirm', plan.hash];
     expect((await planOf(...words, ...IN())).exit).toBe(0);
@@ -301,7 +301,7 @@ describe('a suppression list in the folder of the ledger', () => {
     await erase('--id', 'B', ...IN());
     for (const name of ['events.duckdb', 'ledger/suppressed.jsonl']) copy(`${name}.backup`, name);
     const plan = await planOf('--id', 'C', ...IN());
-    const sentence = 'The ledger knew 2 people on the suppression list, and the list has 1: it is an older copy';
+    const sentence = 'The ledger knew 2 lines of the suppression list, and the list has 1: it is an older copy';
     expect([plan.exit, plan.warnings.join(' ')]).toEqual([0, expect.stringContaining(sentence)]);
     // The older list does not have the person of an ID that was deleted.
     expect((await planOf('--id', 'B', ...IN())).places[0].rows).toBe(1);
