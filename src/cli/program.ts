@@ -14,7 +14,7 @@
 // `terminal/` is what a person sees, `run/` the run of `sync`, and `report/` the pages of HTML.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
-import { folderWithoutModes } from '../fs/permissions.ts';
+import { takeFolderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
 import { type Context, contextOf, type System } from './context.ts';
@@ -49,7 +49,7 @@ async function runCommand(line: LineOfCommand, system: System): Promise<ExitCode
   const context = contextOf({ ...system, terminal }, logSink, logLevel, line.kind === 'run' ? line.command.name : '');
   const { result, lines, failure, exitCode = EXIT.done, isStdoutTaken } = await resultOf(line, context);
   if (failure !== undefined) logFailure(failure, context.logger);
-  const folder = folderWithoutModes();
+  const folder = takeFolderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
   const resultObject = failure === undefined ? result : { ...result, exit: failure.exitCode, error: failure.sentence };
   // A scheduler takes the last line of both streams as the result: nothing may follow it.

@@ -21,8 +21,12 @@ export function isForeignOwner(uid: number): boolean {
 const NO_MODES_CODES: ReadonlySet<string> = new Set(['EPERM', 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 let firstFolderWithoutModes: string | undefined;
 
-/** The first folder without modes that any step of this process noticed. The command warns of it once, at its end. */
-export const folderWithoutModes = (): string | undefined => firstFolderWithoutModes;
+/** The first folder without modes that was noticed since the last call. A command warns of it once, at its end. */
+export function takeFolderWithoutModes(): string | undefined {
+  const folder = firstFolderWithoutModes;
+  firstFolderWithoutModes = undefined;
+  return folder;
+}
 
 /** Sets the mode of a file of this user. SMB, exFAT and other file systems keep no modes: then nothing changes. */
 export function setMode(path: string, mode: number): void {

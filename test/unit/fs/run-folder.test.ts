@@ -2,6 +2,7 @@ import fs, { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { takeFolderWithoutModes } from '../../../src/fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../../src/fs/run-folder.ts';
 import { HAS_MODES } from '../../support/modes.ts';
 import { newFolder } from '../../support/new-folder.ts';
@@ -63,6 +64,7 @@ describe.runIf(HAS_MODES)('the sweep of dead runs', () => {
     deadRun('abcdef', 0o755);
     expect(await sweepWith(({ mode }) => ({ mode: mode | 0o755 }))).toMatchObject({ foreignFolders: [] });
     expect(readdirSync(root)).toEqual([]);
+    expect([takeFolderWithoutModes(), takeFolderWithoutModes()]).toEqual([root, undefined]);
   });
 });
 
